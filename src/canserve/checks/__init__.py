@@ -1,0 +1,1 @@
+"""Checks: one file a question, all of them listed in one tuple."""

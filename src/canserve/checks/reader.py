@@ -1,0 +1,82 @@
+"""The reader a check sees the world through: what is read becomes the finding's evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from canserve.checks.case import Case
+from canserve.facts import Evidence, Fact, Missing
+from canserve.verdict import Finding, Skipped, Unknown, Verdict, Yes
+
+T = TypeVar("T")
+
+
+class Unread(Exception):  # noqa: N818 - not an error: the check ends here as unknown
+    """A check read a missing fact."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(missing.why)
+        self.missing = missing
+
+
+class NotApplicable(Exception):  # noqa: N818 - not an error: the check has nothing to judge here
+    """A check does not apply to this case."""
+
+
+class CheckBug(AssertionError):
+    """A check said yes without having read anything."""
+
+
+@dataclass
+class Reader:
+    """Records every fact that a check reads."""
+
+    evidence: list[Evidence] = field(default_factory=list)
+
+    def read(self, fact: Fact[T]) -> T:
+        """The fact's value; ends the check as unknown when the fact is missing."""
+        self.cite(fact.evidence)
+        if isinstance(fact, Missing):
+            raise Unread(fact)
+        return fact.value
+
+    def try_read(self, fact: Fact[T]) -> T | None:
+        """The fact's value, or None when missing; for facts that only add to an answer."""
+        self.cite(fact.evidence)
+        return None if isinstance(fact, Missing) else fact.value
+
+    def cite(self, evidence: Iterable[Evidence]) -> None:
+        """Add looks, once each, in the order in which they were used."""
+        for look in evidence:
+            if look not in self.evidence:
+                self.evidence.append(look)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question with a fixed meaning. ``name`` is a claim; ``run`` is pure."""
+
+    name: str
+    claim: str
+    """One sentence for the check reference: what a yes means."""
+    run: Callable[[Reader, Case], Verdict]
+    needs_machine: bool = False
+
+    def judge(self, case: Case) -> Finding | Skipped:
+        """Run the check on one case."""
+        about = case.about(self.needs_machine)
+        if self.needs_machine and case.machine is None:
+            return Skipped(self.name, about, "no machine was named (--on)")
+        reader = Reader()
+        try:
+            verdict = self.run(reader, case)
+        except NotApplicable as reason:
+            return Skipped(self.name, about, str(reason))
+        except Unread as unread:
+            missing = unread.missing
+            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
+        if isinstance(verdict, Yes) and not reader.evidence:
+            raise CheckBug(f"{self.name} said yes about {about} without reading anything")
+        return Finding(self.name, about, verdict, tuple(reader.evidence))

@@ -1,0 +1,1 @@
+"""The subjects of a verdict: frozen records whose fields are facts."""

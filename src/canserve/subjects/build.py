@@ -1,0 +1,287 @@
+"""A build: one concrete engine build, as read from its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+
+NOT_ASKED = Missing(Cause.UNREACHED, "not asked for")
+"""The value of a fact that nobody wanted: reading it would have cost bytes for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in a build: ``vllm/model_executor/models/registry.py``, line 212."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a reader is asked for. Files that serve nothing wanted are not read."""
+
+    architectures: frozenset[str] | None = frozenset()
+    """Classes to resolve (module, interfaces, imports); None: every registered one."""
+    model_types: frozenset[str] | None = frozenset()
+    """Model types whose config shims are resolved; None: all."""
+    quantization: frozenset[str] | None = frozenset()
+    """Quantization methods whose class is read for its minimum capability; None: all."""
+    flags: bool = False
+    """Command line flags, which live in large files."""
+    attention: bool = False
+    """Attention back ends with their capability rules, spread over many files."""
+
+    @classmethod
+    def everything(cls) -> Want:
+        """All that is known how to read."""
+        return cls(None, None, None, flags=True, attention=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One row of a model registry: an architecture and where its class is said to be."""
+
+    architecture: str
+    module: str
+    """Dotted and absolute: ``vllm.model_executor.models.qwen2``."""
+    name: str
+    kind: str
+    """The table it stands in: ``text_generation``, ``multimodal``, ``speculative_decoding``, ``pooling`` ..."""
+    at: Site
+    guards: tuple[str, ...] = ()
+    """Source text of the conditions under which the row exists; empty: always."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name that a module needs when it is imported, outside any ``try`` and any unknown condition."""
+
+    module: str
+    """``transformers.models.qwen3_5`` or ``transformers``."""
+    name: str | None
+    """The imported name; None for ``import module``."""
+    at: Site
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClass:
+    """A registered class, resolved through the build's own modules."""
+
+    module: str
+    """Where it is defined, which may differ from where it is registered."""
+    name: str
+    at: Site
+    interfaces: Mapping[str, bool | str | None]
+    """``supports_pp``, ``supports_multimodal``, ``is_hybrid`` ...; None: decided at run time, not in the source."""
+    imports: tuple[Import, ...] = ()
+    """What its module and the engine modules it pulls in need from transformers."""
+    broken: tuple[str, ...] = ()
+    """Imports from the engine itself that cannot succeed, as ``name (file:line)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """How a build serves an architecture it does not list: through transformers' own model code."""
+
+    classes: tuple[str, ...]
+    """The engine's wrapper classes: ``TransformersForCausalLM`` ..."""
+    accepts: tuple[str, ...]
+    """Which tests an architecture's transformers class may pass, any of: ``supports_attention_backend``,
+    ``can_set_attn_implementation``, ``supports_flex_attn``, ``exists``."""
+    remote_code: bool
+    """Whether a class from the model repository (``auto_map``) is accepted too."""
+    multimodal: bool
+    """Whether multimodal architectures can go this way."""
+    suffixes: Mapping[str, str]
+    """Suffix conversions tried: ``ForSequenceClassification`` -> the base architecture's suffix, or ``""``."""
+    refuses_dropped: bool
+    """Whether formerly supported names are refused before the fallback is tried."""
+    at: Site
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigShim:
+    """A config class the engine brings itself for a model type."""
+
+    model_type: str
+    name: str
+    at: Site
+    overrides: bool = False
+    """Whether it wins over transformers' own class of the same type."""
+    imports: tuple[Import, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuantMethod:
+    """A quantization method the build knows by name."""
+
+    name: str
+    class_name: str | None
+    min_capability: Fact[int | None]
+    """Compute capability times ten (89 is 8.9); ``Known(None)``: the build sets no minimum."""
+    at: Site
+    guards: tuple[str, ...] = ()
+    schemes: Fact[tuple[str, ...]] = NOT_ASKED
+    """Scheme classes of methods that dispatch further (compressed-tensors, quark, modelopt)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One command line flag of the server."""
+
+    name: str
+    """``--kv-cache-dtype``."""
+    choices: tuple[str, ...] | None
+    """Allowed values; None: free or not readable."""
+    at: Site
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionBackend:
+    """An attention back end and the compute capabilities it accepts."""
+
+    name: str
+    capabilities: Fact[tuple[int, ...]]
+    """Of ``CAPABILITIES`` (times ten) those that its own predicate accepts."""
+    kv_dtypes: Fact[tuple[str, ...]]
+    at: Site
+
+
+CAPABILITIES = (60, 61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
+"""Compute capabilities, times ten, at which predicates are evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which build this is, and how it was reached."""
+
+    subject: str
+    """As the user named it: ``vllm==0.14.0``, ``./venv``."""
+    engine: str
+    version: Fact[str]
+    origin: str
+    """``wheel on the package index``, ``source tree``, ``virtual environment`` ..."""
+    content: Fact[str]
+    """``sha256:...`` of the wheel or sdist; Missing for folders."""
+    platforms: Fact[tuple[str, ...]]
+    """Wheel platform tags (``manylinux1_x86_64``); ``("any",)`` for pure Python or source."""
+    requires_python: Fact[str | None]
+    requires: Fact[tuple[str, ...]]
+    """``Requires-Dist`` lines, verbatim."""
+
+
+class TransformersTable(Protocol):
+    """What each release of transformers offers, by version; shipped with the package or read live."""
+
+    @property
+    def versions(self) -> Sequence[str]:
+        """All versions it tells about, oldest first, pre-releases included."""
+        ...
+
+    def config_types(self, version: str) -> frozenset[str]:
+        """Model types that ``AutoConfig`` of that version maps."""
+        ...
+
+    def has_name(self, version: str, module: str, name: str | None) -> bool | None:
+        """Whether ``from module import name`` works there; None: not recorded."""
+        ...
+
+    def backend_tests(self, version: str, architecture: str) -> frozenset[str] | None:
+        """Which of ``Fallback.accepts`` the class of that name passes; None: no such class."""
+        ...
+
+    def architectures_of(self, version: str, model_type: str) -> tuple[str, ...]:
+        """The model classes that transformers maps to this type."""
+        ...
+
+    def evidence(self, version: str) -> Evidence:
+        """Where that version's row comes from."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Transformers:
+    """The transformers library this build will run with: installed beside it, or what pip would choose."""
+
+    installed: Fact[str | None]
+    """Version found beside the engine; ``Known(None)``: looked, none there; Missing: not an environment."""
+    requirement: Fact[str | None]
+    """The build's own specifier, ``>=4.56.0,<5``; ``Known("")``: any version."""
+    table: Fact[TransformersTable]
+
+    def candidates(self) -> Fact[tuple[str, ...]]:
+        """Versions that may be there at run time, oldest first.
+
+        The installed one where it is known; else every final release that the requirement allows.
+        """
+        if isinstance(self.installed, Known) and self.installed.value is not None:
+            return Known((self.installed.value,), self.installed.evidence)
+        if isinstance(self.requirement, Missing):
+            return self.requirement
+        if isinstance(self.table, Missing):
+            return self.table
+        if self.requirement.value is None:
+            return Known((), self.requirement.evidence)
+        allowed = SpecifierSet(self.requirement.value)
+        return Known(
+            tuple(v for v in self.table.value.versions if _final(v) and allowed.contains(v)) or tuple(
+                v for v in self.table.value.versions if allowed.contains(v, prereleases=True)
+            ),
+            self.requirement.evidence + self.table.evidence,
+        )
+
+
+def _final(version: str) -> bool:
+    try:
+        return not Version(version).is_prerelease
+    except InvalidVersion:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One engine build. Every field but the identity is what its own files say."""
+
+    identity: Identity
+    transformers: Transformers
+    registry: Fact[Mapping[str, Registered]]
+    """Architectures served natively, by name. Missing with cause unreadable: an unknown form of registry."""
+    classes: Mapping[str, Fact[ModelClass | None]] = field(default_factory=dict)
+    """The wanted architectures; ``Known(None)``: the registered module or class does not exist."""
+    dropped: Fact[Mapping[str, str]] = NOT_ASKED
+    """Names the build itself says it once served, with the last version that did."""
+    elsewhere: Fact[Mapping[str, str]] = NOT_ASKED
+    """Names it says an out-of-tree plugin serves, with the plugin."""
+    plugins: Fact[tuple[str, ...]] = NOT_ASKED
+    """Entry points through which installed packages may add architectures: ``group: name = target``."""
+    fallback: Fact[Fallback | None] = NOT_ASKED
+    config_shims: Fact[Mapping[str, ConfigShim]] = NOT_ASKED
+    config_fixups: Fact[Mapping[str, Site]] = NOT_ASKED
+    """Model types that the engine rewrites in code before transformers sees them."""
+    architecture_types: Fact[Mapping[str, str]] = NOT_ASKED
+    """Architecture -> model type, where the engine repairs a config by its architecture."""
+    quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
+    kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
+    reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
+    tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
+    speculative: Fact[Mapping[str, Site]] = NOT_ASKED
+    """Speculative decoding: class names and method names the build knows."""
+    flags: Fact[Mapping[str, Flag]] = NOT_ASKED
+    attention_backends: Fact[Mapping[str, AttentionBackend]] = NOT_ASKED
+    launchers: Fact[tuple[str, ...]] = NOT_ASKED
+    """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun``, ``sglang-multinode`` ... those it can start with."""
+    load_formats: Fact[tuple[str, ...]] = NOT_ASKED
+    """Weight formats it accepts: ``safetensors``, ``pt``, ``gguf``, ``mistral`` ..."""
+    gguf_architectures: Fact[Mapping[str, Site] | None] = NOT_ASKED
+    """GGUF architectures it maps itself; ``Known(None)``: it leaves that to the gguf and transformers packages."""

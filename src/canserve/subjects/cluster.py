@@ -1,0 +1,28 @@
+"""A cluster: named machines, and how they reach each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from canserve.subjects.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine of a cluster file."""
+
+    name: str
+    machine: Machine
+    address: str | None
+    """ssh destination."""
+    through: str | None
+    """Name of the node that is the only way to it."""
+    internet: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Machines that serve one model together."""
+
+    subject: str
+    nodes: tuple[Node, ...]

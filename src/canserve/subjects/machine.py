@@ -1,0 +1,40 @@
+"""A machine: what a profile says of it, or (later) what was read on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from canserve.facts import Fact
+from canserve.units import Bytes, Capability, Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine. A fact without a source is Missing, not a guess."""
+
+    subject: str
+    """``profile:dgx-spark``, a host of a cluster file."""
+    vendor: Fact[str]
+    """``nvidia``, ``amd``, ``intel``, ``google``, ``huawei``."""
+    gpu: Fact[str]
+    """Marketing name of the accelerator."""
+    capability: Fact[Capability | None]
+    """CUDA compute capability; ``Known(None)`` for accelerators that have none."""
+    arch_name: Fact[str]
+    """``sm_121``, ``gfx942`` ..."""
+    gpus: Fact[int]
+    memory: Fact[Bytes]
+    """Of one accelerator, nominal."""
+    unified_memory: Fact[bool]
+    bandwidth: Fact[Rate]
+    cpu_arch: Fact[str]
+    """``x86_64`` or ``aarch64``."""
+    driver: Fact[str]
+    """NVIDIA driver version, ``580.95.05``."""
+    cuda: Fact[str]
+    """Highest CUDA version that the driver serves, ``13.0``."""
+    libc: Fact[str]
+    fp8: Fact[bool]
+    fp4: Fact[bool]
+    intra_node: Fact[str]
+    inter_node: Fact[str]

@@ -1,0 +1,125 @@
+"""A model: what its repository's config, headers and file list say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from canserve.facts import Cause, Fact, Missing
+
+ONLY_CONFIG = Missing(
+    Cause.UNREACHED, "only a config was given", ask="name the model's folder or Hub id instead of its config"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A config inside the config: ``text_config``, ``vision_config``, ``audio_config`` ..."""
+
+    key: str
+    model_type: str | None
+    architectures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Parameter and byte counts from weight headers, never from the name."""
+
+    by_dtype: Mapping[str, int]
+    """Stored elements by header dtype: ``{"F8_E4M3": 123_000_000_000, "BF16": ...}``."""
+    total: int
+    """Logical parameters: packed dtypes (U8 of FP4, I32 of GPTQ) counted unpacked where the scheme is known."""
+    bytes: int
+    tensors: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """One way of storing weights: bits, kind, and what its scales look like."""
+
+    weight_bits: int | None
+    weight_type: str | None
+    """``int``, ``float`` ..."""
+    strategy: str | None
+    """``tensor``, ``channel``, ``group``, ``block``, ``token`` ..."""
+    group_size: int | None
+    block: tuple[int, int] | None
+    activation_bits: int | None
+    activation_type: str | None
+    dynamic: bool | None
+    symmetric: bool | None = None
+    targets: tuple[str, ...] = ()
+    format: str | None = None
+    """compressed-tensors' storage format (``pack-quantized``, ``nvfp4-pack-quantized`` ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """How the checkpoint is quantized, in whichever dialect it says so."""
+
+    method: str
+    """As an engine's table names it: ``fp8``, ``compressed-tensors``, ``gptq``, ``awq``, ``modelopt``,
+    ``modelopt_fp4``, ``modelopt_mixed``, ``mxfp4``, ``bitsandbytes``, ``gguf``, ``quark`` ..."""
+    declared: str
+    """What the file itself says (``quant_method`` or ``quant_algo``), verbatim."""
+    source: str
+    """``config.json: quantization_config``, ``hf_quant_config.json`` ..."""
+    schemes: tuple[Scheme, ...]
+    ignored: tuple[str, ...]
+    """Modules left unquantized, names or patterns, verbatim."""
+    kv_cache: str | None
+    """Dtype of quantized KV-cache scales in the checkpoint, if any: ``fp8``."""
+    raw: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """Tokenizer files and the class the config names."""
+
+    files: tuple[str, ...]
+    class_name: str | None
+    auto_map: Mapping[str, str]
+    kind: str | None
+    """``fast`` (tokenizer.json), ``sentencepiece``, ``tiktoken``, ``mistral`` (tekken), ``bpe`` (vocab+merges) or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """Processor files of a multimodal model."""
+
+    files: tuple[str, ...]
+    class_name: str | None
+    auto_map: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model. Broken input is a ``Missing`` with a cause in the field it broke."""
+
+    subject: str
+    """As the user named it."""
+    origin: str
+    """``hub``, ``folder``, ``config``, ``gguf``."""
+    revision: Fact[str | None]
+    files: Fact[tuple[str, ...]]
+    config: Fact[Mapping[str, Any]]
+    architectures: Fact[tuple[str, ...]]
+    """Empty: the config names none."""
+    model_type: Fact[str | None]
+    nested: Fact[tuple[Nested, ...]]
+    auto_map: Fact[Mapping[str, str]]
+    """``AutoConfig`` -> ``configuration_x.XConfig``; where remote code lives."""
+    parameters: Fact[Parameters]
+    quantization: Fact[Quantization | None]
+    tokenizer: Fact[Tokenizer]
+    processor: Fact[Processor | None]
+    """``Known(None)``: looked, there are no processor files."""
+    chat_template: Fact[str | None]
+    """Jinja source; ``Known(None)``: the model has none."""
+    mtp_layers: Fact[int]
+    weight_format: Fact[str | None]
+    """``safetensors``, ``pt``, ``gguf``, ``mistral`` (consolidated) or ``Known(None)``: no weights."""
+    gguf_architecture: Fact[str | None]
+    """``general.architecture`` of a GGUF header; ``Known(None)`` for other formats."""

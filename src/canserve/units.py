@@ -1,0 +1,75 @@
+"""Quantities: parse and print them. Bytes, rates, dtypes and compute capabilities are types, not ints."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_STEP = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4,
+         "ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Bytes:
+    """A number of bytes."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return decimal(self.count, "B")
+
+    @classmethod
+    def parse(cls, text: str) -> Bytes:
+        """``141 GB``, ``121GiB``, ``512`` -> bytes. Raises ValueError on anything else."""
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", text, re.IGNORECASE)
+        if match is None:
+            raise ValueError(f"not a number of bytes: {text!r} (write 141 GB or 121 GiB)")
+        return cls(round(float(match[1]) * _STEP[(match[2] or "").lower()]))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rate:
+    """Bytes a second."""
+
+    per_second: int
+
+    def __str__(self) -> str:
+        return f"{decimal(self.per_second, 'B')}/s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Capability:
+    """A CUDA compute capability, such as 12.1."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+    @property
+    def tenfold(self) -> int:
+        """12.1 -> 121, the form engines compare."""
+        return self.major * 10 + self.minor
+
+    @classmethod
+    def of(cls, tenfold: int) -> Capability:
+        """121 -> 12.1."""
+        return cls(*divmod(tenfold, 10))
+
+    @classmethod
+    def parse(cls, text: str) -> Capability:
+        """``12.1`` or ``sm_121`` -> capability. Raises ValueError on anything else."""
+        if match := re.fullmatch(r"(\d{1,2})\.(\d)", text):
+            return cls(int(match[1]), int(match[2]))
+        if match := re.fullmatch(r"sm_(\d{2,3})[af]?", text):
+            return cls.of(int(match[1]))
+        raise ValueError(f"not a compute capability: {text!r} (write 9.0 or sm_90)")
+
+
+def decimal(number: float, unit: str = "") -> str:
+    """123_456_789 -> ``123 M``; three significant digits, SI steps."""
+    for step, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= step:
+            return f"{number / step:.3g} {letter}{unit}"
+    return f"{number:.3g} {unit}".rstrip()
