@@ -11,6 +11,8 @@ from canserve.facts import Cause, Fact, Missing
 ONLY_CONFIG = Missing(
     Cause.UNREACHED, "only a config was given", ask="name the model's folder or Hub id instead of its config"
 )
+NOT_READ = Missing(Cause.UNREACHED, "not read")
+"""The value of a fact that a reader does not fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Nested:
     """A config inside the config: ``text_config``, ``vision_config``, ``audio_config`` ..."""
 
     key: str
+    """Dotted where it lies deeper: ``thinker_config.text_config``."""
     model_type: str | None
     architectures: tuple[str, ...]
 
@@ -72,6 +75,11 @@ class Quantization:
     kv_cache: str | None
     """Dtype of quantized KV-cache scales in the checkpoint, if any: ``fp8``."""
     raw: Mapping[str, Any]
+    aliases: tuple[str, ...] = ()
+    """Other names under which engines' tables list this very format: ``gptq_marlin`` beside ``gptq``,
+    ``modelopt_fp8`` beside ``modelopt``, ``inc`` beside ``auto-round``. One of them suffices."""
+    algorithms: tuple[str, ...] = ()
+    """Every ``quant_algo`` the file names, verbatim: ``("MIXED_PRECISION", "FP8", "NVFP4")``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,8 @@ class Tokenizer:
     class_name: str | None
     auto_map: Mapping[str, str]
     kind: str | None
-    """``fast`` (tokenizer.json), ``sentencepiece``, ``tiktoken``, ``mistral`` (tekken), ``bpe`` (vocab+merges) or None."""
+    """``fast`` (tokenizer.json), ``sentencepiece``, ``tiktoken``, ``mistral`` (tekken), ``bpe`` (vocab+merges),
+    ``wordpiece`` (vocab.txt), ``gguf`` (inside the weights file) or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +132,18 @@ class Model:
     """``safetensors``, ``pt``, ``gguf``, ``mistral`` (consolidated) or ``Known(None)``: no weights."""
     gguf_architecture: Fact[str | None]
     """``general.architecture`` of a GGUF header; ``Known(None)`` for other formats."""
+    gguf_metadata: Fact[Mapping[str, Any] | None] = NOT_READ
+    """Scalars and short arrays of a GGUF header (``qwen3.block_count``); ``Known(None)`` for other formats."""
+    config_format: Fact[str | None] = NOT_READ
+    """``hf`` (config.json), ``mistral`` (params.json) or None: a GGUF file, which has no config file."""
+    named_templates: Fact[Mapping[str, str]] = NOT_READ
+    """Chat templates beside the default one: ``{"tool_use": ...}``."""
+    generation: Fact[Mapping[str, Any] | None] = NOT_READ
+    """``generation_config.json``; ``Known(None)``: there is none."""
+    transformers_version: Fact[str | None] = NOT_READ
+    """The transformers release that wrote the config, as it says itself."""
+    dtype: Fact[str | None] = NOT_READ
+    """Computation dtype the config names: ``bfloat16``."""
+    tied_embeddings: Fact[bool | None] = NOT_READ
+    max_positions: Fact[int | None] = NOT_READ
+    """Context length in tokens, from the first key that holds one."""
