@@ -1,0 +1,61 @@
+"""Fixtures that every test may use: shared data, the package index, a cache that the tests share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One cache for the whole run, set before the workers start so that they inherit it."""
+    if "CANSERVE_CACHE" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="canserve-tests-")
+        os.environ["CANSERVE_CACHE"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Recorded cases and model configs that lie beside the repository, not in it."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        if CI:
+            pytest.fail(f"{folder} is missing: it must be there in continuous integration")
+        pytest.skip(f"{folder} is not here: recorded cases lie beside the repository")
+    return folder
+
+
+@cache
+def index_problem() -> str | None:
+    """Why pip, as configured on this machine, cannot reach its package index; None when it can."""
+    command = [sys.executable, "-m", "pip", "index", "versions", "packaging"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return "no answer within 60 s"
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of real releases need the index; in continuous integration they fail without it."""
+    if item.get_closest_marker("network") and (problem := index_problem()):
+        reason = f"the package index cannot be reached: {problem}"
+        if CI:
+            pytest.fail(reason)
+        pytest.skip(reason)
