@@ -25,6 +25,14 @@ class Engine(Protocol):
         """Read the build. Never raises on hostile or unknown input: what cannot be read is Missing."""
         ...
 
+    def requirement(self, requires: Sequence[str], name: str) -> str | None:
+        """The specifier under which a usual installation of this engine requires another package.
+
+        ``requires`` are ``Requires-Dist`` lines; ``""``: any version, ``None``: not required. Most engines
+        return ``requirements.requirement(requires, name)``; one that keeps its runtime in extras names them.
+        """
+        ...
+
 
 def engines() -> tuple[Engine, ...]:
     """All engines, in the order in which they are tried on a tree."""
