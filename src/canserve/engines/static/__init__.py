@@ -1,0 +1,1 @@
+"""Reading Python sources without running them: constants, classes across modules, small predicates."""
