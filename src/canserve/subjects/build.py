@@ -132,7 +132,12 @@ class QuantMethod:
     at: Site
     guards: tuple[str, ...] = ()
     schemes: Fact[tuple[str, ...]] = NOT_ASKED
-    """Scheme classes of methods that dispatch further (compressed-tensors, quark, modelopt)."""
+    """Names by which the method's own module or package tells apart what it can load: every class defined or
+    imported there (``CompressedTensorsW4A4Fp4``, ``CompressedTensorsW8A8Fp8MoEMethod``, ``ModelOptNvFp4Config``,
+    ``QuarkW8A8Fp8``) and the parameters of its config class (``weight_block_size``)."""
+    scheme_capabilities: Fact[Mapping[str, int | None]] = NOT_ASKED
+    """The minimum capability that scheme classes set for themselves, times ten, by class name; None: decided
+    at run time. Classes that set none are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,9 @@ class Build:
     architecture_types: Fact[Mapping[str, str]] = NOT_ASKED
     """Architecture -> model type, where the engine repairs a config by its architecture."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
+    vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
+    """Of those methods, which the build lets run on accelerators of a vendor (``amd``, ``intel``, ``google``);
+    a vendor without a row is not restricted."""
     kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
     reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
