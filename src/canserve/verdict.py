@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 from canserve.facts import Evidence
 
@@ -64,7 +64,10 @@ class Skipped:
     because: str
 
 
-def word(verdict: Verdict) -> str:
+Word: TypeAlias = Literal["yes", "no", "unknown"]
+
+
+def word(verdict: Verdict) -> Word:
     """``yes``, ``no`` or ``unknown``."""
     match verdict:
         case Yes():
@@ -75,10 +78,10 @@ def word(verdict: Verdict) -> str:
             return "unknown"
 
 
-_ORDER = {"no": 0, "unknown": 1, "yes": 2}
+_ORDER: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
 
 
-def worst_word(words: Iterable[str]) -> str:
+def worst_word(words: Iterable[Word]) -> Word:
     """The minimum of ``no < unknown < yes``; of nothing at all it is ``unknown``."""
     return min(words, key=_ORDER.__getitem__, default="unknown")
 

@@ -1,0 +1,1 @@
+"""Rendering: pure functions from reports and subjects to text, JSON and Markdown."""

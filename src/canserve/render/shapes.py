@@ -1,0 +1,233 @@
+"""What the JSON output looks like. ``schemas`` turns these types into JSON Schemas, ``structure`` fills them.
+
+Field names are a promise: fields get added, never renamed or removed. A trailing underscore is dropped
+(``class_`` is ``class``). ``Fact[T]`` is either a ``T`` or ``{"missing": cause, "why": ..., "ask": ...}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from canserve.facts import Evidence, Fact, Missing
+from canserve.subjects.build import AttentionBackend, Fallback, Flag, Site
+from canserve.subjects.machine import Machine
+from canserve.subjects.model import Model, Nested, Parameters
+from canserve.verdict import Skipped, Word
+
+
+@dataclass(frozen=True, slots=True)
+class FindingShape:
+    """One check, judged."""
+
+    check: Annotated[str, "The check's name, a claim; `canserve checks` says what it means."]
+    about: Annotated[str, "What was judged."]
+    verdict: Word
+    because: Annotated[str, "The reason, in one line."]
+    fix: Annotated[str | None, "For a no: the one change that would turn it into a yes."]
+    ask: Annotated[str | None, "For an unknown: what would settle it."]
+    needs: Annotated[tuple[str, ...], "For a yes: conditions that the user controls."]
+    evidence: Annotated[
+        tuple[Evidence, ...], "Everything that was read for it, in the order in which it was used."
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationShape:
+    """How the checkpoint is quantized."""
+
+    method: Annotated[str, "As engines name it."]
+    declared: Annotated[str, "What the file itself says."]
+    source: Annotated[str, "The file that says so."]
+    kv_cache: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The judged model, in short; `canserve model` gives everything."""
+
+    name: Annotated[str, "As the user named it."]
+    origin: Annotated[str, "hub, folder, config or gguf."]
+    revision: Fact[str | None]
+    architectures: Fact[tuple[str, ...]]
+    model_type: Fact[str | None]
+    nested: Fact[tuple[Nested, ...]]
+    auto_map: Annotated[Fact[Mapping[str, str]], "Where remote code lives."]
+    parameters: Annotated[Fact[Parameters], "Counted from weight headers, never taken from the name."]
+    quantization: Fact[QuantizationShape | None]
+    weight_format: Fact[str | None]
+    mtp_layers: Fact[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildVerdictShape:
+    """One build, judged."""
+
+    build: Annotated[str, "As the user named it."]
+    machine: Annotated[str | None, "The machine it was judged on, if one was named."]
+    engine: Annotated[str | None, "Null: it could not be told."]
+    engine_version: Fact[str]
+    origin: Annotated[
+        str | None, "How the build was reached: a wheel on the package index, a source tree ..."
+    ]
+    verdict: Annotated[Word, "The worst of its findings."]
+    because: str
+    findings: tuple[FindingShape, ...]
+    skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]
+    unread: Annotated[Missing | None, "Why the whole build could not be read, if so."]
+
+
+@dataclass(frozen=True, slots=True)
+class CostShape:
+    """What reading moved over the network; nothing that came from the cache counts."""
+
+    bytes: int
+    requests: int
+    whole_downloads: Annotated[int, "Files downloaded whole because their server refuses byte ranges."]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckShape:
+    """Output of `canserve check --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    model: ModelShape
+    verdict: Annotated[Word, "The worst of all builds."]
+    builds: tuple[BuildVerdictShape, ...]
+    cost: CostShape
+
+
+@dataclass(frozen=True, slots=True)
+class ArchitectureShape:
+    """A registered architecture."""
+
+    module: Annotated[
+        str, "Where its class is defined; where it is registered, if the class could not be resolved."
+    ]
+    class_: str
+    interfaces: Annotated[
+        Fact[Mapping[str, bool | str | None] | None],
+        "What the class supports, by the engine's own names. A null value: decided at run time. "
+        "Null instead of an object: the registered module or class does not exist.",
+    ]
+    kind: Annotated[str, "The registry table it stands in."]
+    at: Site
+    guards: Annotated[tuple[str, ...], "Source text of conditions under which the row exists."]
+    broken: Annotated[tuple[str, ...], "Imports from the engine itself that cannot succeed."]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTypeShape:
+    """A model type that the engine's own files parse or rewrite."""
+
+    class_: Annotated[
+        str | None, "Config class; null: the type is rewritten in code before transformers sees it."
+    ]
+    at: Site
+    overrides: Annotated[bool, "Whether it wins over transformers' own class of the same type."]
+
+
+@dataclass(frozen=True, slots=True)
+class QuantMethodShape:
+    """A quantization method that the build knows by name."""
+
+    min_capability: Annotated[Fact[int | None], "CUDA compute capability times ten; null: no minimum."]
+    class_: str | None
+    schemes: Fact[tuple[str, ...]]
+    at: Site
+    guards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersShape:
+    """The transformers library that the build runs with."""
+
+    installed: Annotated[Fact[str | None], "Beside the engine; null: looked, none there."]
+    requirement: Annotated[Fact[str | None], "The build's own specifier."]
+    candidates: Annotated[Fact[tuple[str, ...]], "Versions that may be there at run time, oldest first."]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFactsShape:
+    """Everything that was read of one build."""
+
+    engine: str
+    engine_version: Fact[str]
+    origin: str
+    content: Annotated[Fact[str], "Hash of the wheel or sdist."]
+    platforms: Fact[tuple[str, ...]]
+    requires_python: Fact[str | None]
+    architectures: Annotated[Fact[Mapping[str, ArchitectureShape]], "Served natively, by name."]
+    model_types: Annotated[
+        Fact[Mapping[str, ModelTypeShape]], "Those that the engine's own files know; transformers knows more."
+    ]
+    architecture_types: Annotated[
+        Fact[Mapping[str, str]], "Where the engine repairs a config by its architecture."
+    ]
+    requires: Annotated[Fact[tuple[str, ...]], "Requires-Dist lines, verbatim."]
+    transformers: TransformersShape
+    fallback: Annotated[Fact[Fallback | None], "How architectures that are not listed are served."]
+    dropped: Annotated[
+        Fact[Mapping[str, str]], "Names it says it once served, with the last version that did."
+    ]
+    elsewhere: Annotated[Fact[Mapping[str, str]], "Names it says a plugin serves, with the plugin."]
+    plugins: Fact[tuple[str, ...]]
+    quantization: Fact[Mapping[str, QuantMethodShape]]
+    kv_cache_dtypes: Fact[tuple[str, ...]]
+    reasoning_parsers: Fact[tuple[str, ...]]
+    tool_parsers: Fact[tuple[str, ...]]
+    speculative: Annotated[Fact[tuple[str, ...]], "Speculative decoding: methods and classes."]
+    flags: Annotated[Fact[tuple[str, ...]], "Command line flags of the server, aliases included."]
+    flag_details: Fact[Mapping[str, Flag]]
+    attention_backends: Fact[Mapping[str, AttentionBackend]]
+    launchers: Fact[tuple[str, ...]]
+    load_formats: Fact[tuple[str, ...]]
+    gguf_architectures: Fact[Mapping[str, Site] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildShape:
+    """Output of `canserve build --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    build: Annotated[str, "As the user named it."]
+    facts: Annotated[BuildFactsShape | Missing, "Missing: the whole build could not be read."]
+    evidence: Annotated[Mapping[str, tuple[Evidence, ...]], "By fact: what was read for it."]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutputShape:
+    """Output of `canserve model --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    model: Annotated[str, "As the user named it."]
+    facts: Model
+    evidence: Annotated[Mapping[str, tuple[Evidence, ...]], "By fact: what was read for it."]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOutputShape:
+    """Output of `canserve machine --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    machine: Annotated[str, "As the user named it."]
+    facts: Annotated[Machine | Missing, "Missing: nothing is known of this machine."]
+    evidence: Annotated[Mapping[str, tuple[Evidence, ...]], "By fact: the source it is known from."]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReferenceShape:
+    """One check, in the output of `canserve checks --format json`."""
+
+    check: Annotated[str, "The name, a claim that never changes its meaning."]
+    claim: Annotated[str, "What a yes means."]
+    needs_machine: Annotated[bool, "Whether it is judged only where a machine is named."]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckListShape:
+    """Output of `canserve checks --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    checks: tuple[CheckReferenceShape, ...]

@@ -1,0 +1,214 @@
+"""Reports and subjects as the shapes of the JSON output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+
+from canserve.api import BuildReport, Report
+from canserve.checks.reader import Check
+from canserve.facts import Evidence, Fact, Known, Missing, derive
+from canserve.render.plain import plain
+from canserve.render.shapes import (
+    ArchitectureShape,
+    BuildFactsShape,
+    BuildShape,
+    BuildVerdictShape,
+    CheckListShape,
+    CheckReferenceShape,
+    CheckShape,
+    CostShape,
+    FindingShape,
+    MachineOutputShape,
+    ModelOutputShape,
+    ModelShape,
+    ModelTypeShape,
+    QuantizationShape,
+    QuantMethodShape,
+    TransformersShape,
+)
+from canserve.subjects.build import NOT_ASKED, Build, Flag, QuantMethod, Registered
+from canserve.subjects.machine import Machine
+from canserve.subjects.model import Model, Quantization
+from canserve.verdict import Finding, No, Unknown, Yes, word
+
+
+def to_json(shape: object) -> str:
+    """JSON in ASCII, so that no terminal and no encoding can be upset by what a name holds."""
+    return json.dumps(plain(shape), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def check_output(report: Report) -> CheckShape:
+    """A whole report."""
+    return CheckShape(
+        version=1,
+        model=_model(report.model),
+        verdict=word(report.verdict),
+        builds=tuple(_build_verdict(build) for build in report.builds),
+        cost=CostShape(report.cost.bytes, report.cost.requests, report.cost.whole_downloads),
+    )
+
+
+def _finding(finding: Finding) -> FindingShape:
+    verdict = finding.verdict
+    return FindingShape(
+        check=finding.check,
+        about=finding.about,
+        verdict=word(verdict),
+        because=verdict.because,
+        fix=verdict.fix if isinstance(verdict, No) else None,
+        ask=verdict.ask if isinstance(verdict, Unknown) else None,
+        needs=verdict.needs if isinstance(verdict, Yes) else (),
+        evidence=finding.evidence,
+    )
+
+
+def _build_verdict(report: BuildReport) -> BuildVerdictShape:
+    build = report.build
+    identity = None if isinstance(build, Missing) else build.identity
+    return BuildVerdictShape(
+        build=report.target,
+        machine=report.machine,
+        engine=identity.engine if identity else None,
+        engine_version=build if isinstance(build, Missing) else build.identity.version,
+        origin=identity.origin if identity else None,
+        verdict=word(report.verdict),
+        because=report.verdict.because,
+        findings=tuple(_finding(finding) for finding in report.findings),
+        skipped=report.skipped,
+        unread=build if isinstance(build, Missing) else None,
+    )
+
+
+def _model(model: Model) -> ModelShape:
+    return ModelShape(
+        name=model.subject,
+        origin=model.origin,
+        revision=model.revision,
+        architectures=model.architectures,
+        model_type=model.model_type,
+        nested=model.nested,
+        auto_map=model.auto_map,
+        parameters=model.parameters,
+        quantization=derive(model.quantization, _quantization),
+        weight_format=model.weight_format,
+        mtp_layers=model.mtp_layers,
+    )
+
+
+def _quantization(found: Quantization | None) -> QuantizationShape | None:
+    if found is None:
+        return None
+    return QuantizationShape(found.method, found.declared, found.source, found.kv_cache)
+
+
+def build_output(target: str, build: Build | Missing) -> BuildShape:
+    """Everything read of one build."""
+    if isinstance(build, Missing):
+        return BuildShape(1, target, build, {"build": build.evidence})
+    facts = _facts(build)
+    return BuildShape(1, target, facts, _evidence({**_fields(build), **_fields(build.identity)}))
+
+
+def _facts(build: Build) -> BuildFactsShape:
+    identity = build.identity
+    return BuildFactsShape(
+        engine=identity.engine,
+        engine_version=identity.version,
+        origin=identity.origin,
+        content=identity.content,
+        platforms=identity.platforms,
+        requires_python=identity.requires_python,
+        architectures=derive(
+            build.registry, lambda rows: {n: _architecture(build, r) for n, r in rows.items()}
+        ),
+        model_types=_model_types(build),
+        architecture_types=build.architecture_types,
+        requires=identity.requires,
+        transformers=TransformersShape(
+            build.transformers.installed, build.transformers.requirement, build.transformers.candidates()
+        ),
+        fallback=build.fallback,
+        dropped=build.dropped,
+        elsewhere=build.elsewhere,
+        plugins=build.plugins,
+        quantization=derive(build.quantization, lambda known: {n: _method(m) for n, m in known.items()}),
+        kv_cache_dtypes=build.kv_cache_dtypes,
+        reasoning_parsers=build.reasoning_parsers,
+        tool_parsers=build.tool_parsers,
+        speculative=derive(build.speculative, lambda known: tuple(sorted(known))),
+        flags=derive(build.flags, _flag_names),
+        flag_details=build.flags,
+        attention_backends=build.attention_backends,
+        launchers=build.launchers,
+        load_formats=build.load_formats,
+        gguf_architectures=build.gguf_architectures,
+    )
+
+
+def _architecture(build: Build, row: Registered) -> ArchitectureShape:
+    resolved = build.classes.get(row.architecture)
+    found = resolved.value if isinstance(resolved, Known) else None
+    interfaces: Fact[Mapping[str, bool | str | None] | None]
+    match resolved:
+        case None:
+            interfaces = NOT_ASKED
+        case Missing():
+            interfaces = resolved
+        case Known(value, evidence):
+            interfaces = Known(value.interfaces if value else None, evidence)
+    return ArchitectureShape(
+        module=found.module if found else row.module,
+        class_=found.name if found else row.name,
+        interfaces=interfaces,
+        kind=row.kind,
+        at=row.at,
+        guards=row.guards,
+        broken=found.broken if found else (),
+    )
+
+
+def _model_types(build: Build) -> Fact[Mapping[str, ModelTypeShape]]:
+    shims, fixups = build.config_shims, build.config_fixups
+    if isinstance(shims, Missing):
+        return shims
+    own = {name: ModelTypeShape(shim.name, shim.at, shim.overrides) for name, shim in shims.value.items()}
+    rewritten = {} if isinstance(fixups, Missing) else fixups.value
+    return Known({**{name: ModelTypeShape(None, at, True) for name, at in rewritten.items()}, **own})
+
+
+def _method(method: QuantMethod) -> QuantMethodShape:
+    return QuantMethodShape(
+        method.min_capability, method.class_name, method.schemes, method.at, method.guards
+    )
+
+
+def _flag_names(flags: Mapping[str, Flag]) -> tuple[str, ...]:
+    return tuple(sorted({name for flag in flags.values() for name in (flag.name, *flag.aliases)}))
+
+
+def model_output(model: Model) -> ModelOutputShape:
+    """Everything read of one model."""
+    return ModelOutputShape(1, model.subject, model, _evidence(_fields(model)))
+
+
+def machine_output(spec: str, machine: Machine | Missing) -> MachineOutputShape:
+    """Everything known of one machine."""
+    looks = {"machine": machine} if isinstance(machine, Missing) else _fields(machine)
+    return MachineOutputShape(1, spec, machine, _evidence(looks))
+
+
+def checks_output(checks: Iterable[Check]) -> CheckListShape:
+    """The check reference."""
+    return CheckListShape(1, tuple(CheckReferenceShape(c.name, c.claim, c.needs_machine) for c in checks))
+
+
+def _fields(record: Build | Model | Machine | object) -> dict[str, object]:
+    return {f.name: getattr(record, f.name) for f in fields(record)}  # type: ignore[arg-type]
+
+
+def _evidence(facts: Mapping[str, object]) -> dict[str, tuple[Evidence, ...]]:
+    return {
+        n: fact.evidence for n, fact in facts.items() if isinstance(fact, Known | Missing) and fact.evidence
+    }
