@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from packaging.version import Version
+
 from canserve.facts import Evidence
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
@@ -21,6 +23,14 @@ class History(Protocol):
 
     def names(self, engine: str) -> frozenset[str]:
         """Every architecture any release of the engine ever listed."""
+        ...
+
+    def neighbour_count(self, engine: str, version: Version | None) -> int | None:
+        """How many architectures the nearest release up to this version registers; None: not known."""
+        ...
+
+    def first_parsing(self, engine: str, model_type: str) -> str | None:
+        """The first release that parses the model type, by its own shim or every transformers it allows."""
         ...
 
     def evidence(self, engine: str) -> Evidence:
@@ -41,6 +51,14 @@ class NoHistory:
         """Nothing."""
         del engine
         return frozenset()
+
+    def neighbour_count(self, engine: str, version: Version | None) -> int | None:
+        """Nothing."""
+        del engine, version
+
+    def first_parsing(self, engine: str, model_type: str) -> str | None:
+        """Nothing."""
+        del engine, model_type
 
     def evidence(self, engine: str) -> Evidence:
         """A look that found nothing."""

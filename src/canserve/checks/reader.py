@@ -25,7 +25,7 @@ class NotApplicable(Exception):  # noqa: N818 - not an error: the check has noth
     """A check does not apply to this case."""
 
 
-class CheckBug(AssertionError):
+class UnfoundedYesError(AssertionError):
     """A check said yes without having read anything."""
 
 
@@ -78,5 +78,5 @@ class Check:
             missing = unread.missing
             verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
         if isinstance(verdict, Yes) and not reader.evidence:
-            raise CheckBug(f"{self.name} said yes about {about} without reading anything")
+            raise UnfoundedYesError(f"{self.name} said yes about {about} without reading anything")
         return Finding(self.name, about, verdict, tuple(reader.evidence))

@@ -210,6 +210,10 @@ class TransformersTable(Protocol):
         """The model classes that transformers maps to this type."""
         ...
 
+    def gguf_architectures(self, version: str) -> frozenset[str]:
+        """Values of ``general.architecture`` that its GGUF loader reads."""
+        ...
+
     def evidence(self, version: str) -> Evidence:
         """Where that version's row comes from."""
         ...
