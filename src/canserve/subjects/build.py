@@ -150,6 +150,9 @@ class Flag:
     """Allowed values; None: free or not readable."""
     at: Site
     aliases: tuple[str, ...] = ()
+    kind: str | None = None
+    """What may follow it: ``switch`` (nothing), ``pair`` (nothing; ``--no-x`` exists too), ``value``,
+    ``values`` (one or more), ``json`` (a value, or ``--x.key value``). None: not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +292,9 @@ class Build:
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     speculative: Fact[Mapping[str, Site]] = NOT_ASKED
     """Speculative decoding: class names and method names the build knows."""
+    draft_classes: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
+    """Architecture or model type -> the draft classes the build turns it into to predict with the model's own
+    extra layers (MTP, NextN); several where the source decides at run time."""
     flags: Fact[Mapping[str, Flag]] = NOT_ASKED
     attention_backends: Fact[Mapping[str, AttentionBackend]] = NOT_ASKED
     launchers: Fact[tuple[str, ...]] = NOT_ASKED
