@@ -10,7 +10,7 @@ from canserve.engines.static import builtin
 from canserve.engines.static.bounds import DEPTH, Budget, Exhausted, Impossible, source_of
 from canserve.engines.static.guards import truth
 from canserve.engines.static.operators import binary, compare, merge, weigh
-from canserve.engines.static.values import CallValue, Choices, Opaque, Ref, Table, Value, symbolic
+from canserve.engines.static.values import CallValue, Choices, Opaque, Record, Ref, Table, Value, symbolic
 
 _GENERIC = {"OrderedDict", "dict", "list", "Dict", "List", "set", "Set", "type", "Type", "defaultdict",
             "tuple", "Tuple", "Mapping", "Sequence", "Final", "ClassVar", "Annotated"}  # fmt: skip
@@ -241,7 +241,9 @@ class Expressions:
     def _literal(self, node: ast.expr) -> Choices:
         out: list[Value] = []
         for value in map(self.force, self._elements(node.elts if isinstance(node, ast.Tuple) else [node])):
-            out.extend(value.values if isinstance(value, Choices) else [value])
+            added = value.values if isinstance(value, Choices) else (value,)
+            self.budget.spend(len(added))
+            out.extend(added)
         return Choices(tuple(out))
 
     def _union(self, node: ast.expr) -> Value:
@@ -252,6 +254,7 @@ class Expressions:
         ]
         if not found:
             raise Impossible
+        self.budget.spend(sum(len(choices.values) for choices in found))
         return Choices(tuple(item for choices in found for item in choices.values))
 
     def _first_choices(self, node: ast.expr) -> Choices | None:
@@ -285,7 +288,8 @@ class Expressions:
                     kwargs[f"**{source_of(keyword.value)}"] = Opaque(source_of(keyword.value))
         if isinstance(node.func, ast.Attribute):
             owner = self.use(node.func.value)
-            if isinstance(owner, str | dict | list | tuple | set | frozenset):
+            plain = isinstance(owner, str | dict | list | tuple | set | frozenset)
+            if plain and not isinstance(owner, Record):
                 return builtin.call_method(owner, node.func.attr, list(map(self.force, args)), self.budget)
             return self.call(self.attribute(owner, node.func.attr), args, kwargs, node.lineno)
         return self.call(self.evaluate(node.func), args, kwargs, node.lineno)

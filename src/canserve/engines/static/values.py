@@ -99,6 +99,20 @@ class Table(dict[Hashable, Value]):
             memory.pop(key, None)
 
 
+class Record(tuple[Value, ...]):
+    """An instance of a named tuple class; compares as the tuple it is."""
+
+    site: object
+    """The class, as the class graph knows it."""
+    names: tuple[str, ...]
+
+    def __new__(cls, names: tuple[str, ...], items: Iterable[Value], site: object) -> Record:
+        """Build it from its field names and values."""
+        record = super().__new__(cls, items)
+        record.names, record.site = names, site
+        return record
+
+
 def brief(value: Value) -> str:
     """A few words for a value; never walks into containers, whose parts may be shared a billion times."""
     match value:
