@@ -9,17 +9,8 @@ from canserve.facts import Missing
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
+from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What reading moved over the network."""
-
-    bytes: int = 0
-    requests: int = 0
-    whole_downloads: int = 0
-    """Files downloaded whole because their server refuses byte ranges."""
 
 
 @dataclass(frozen=True, slots=True)

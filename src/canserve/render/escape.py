@@ -11,7 +11,8 @@ MAX_TEXT = 2000
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder, hide or cannot be encoded."""
 
-_MARKUP = re.compile(r"[\\`*_{}\[\]()#+!|~$>-]")
+_MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
+"""Markup inside a line; an underscore within a word is none. Outside text never begins a line."""
 _REFERENCE = re.compile(r"([@#])(?=[0-9A-Za-z])")
 _LINK = re.compile(r"(https?|ftp|mailto|www)([:.])", re.IGNORECASE)
 
@@ -45,7 +46,7 @@ def markdown(text: str) -> str:
 
 def code(text: str) -> str:
     """The text as a Markdown code span; its fence is longer than any run of backticks inside."""
-    text = visible(text).replace("|", "\\|")
+    text = visible(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""

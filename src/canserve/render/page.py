@@ -46,6 +46,8 @@ class Row:
     cells: tuple[Cell, ...] = ()
     indent: int = 0
     style: str = ""
+    label: str = ""
+    """Bold beginning of the text; wraps with it."""
     cut: bool = False
     """Cut the text at the width instead of wrapping it."""
 
@@ -91,9 +93,9 @@ def _lines(row: Row, console: Console) -> list[Text]:
     lead = Text(" " * row.indent)
     for cell in row.cells:
         piece = Text(visible(cell.text), cell.style)
-        piece.pad_right(max(cell.width - piece.cell_len, 2 if row.text else 0))
+        piece.pad_right(max(cell.width - piece.cell_len, 1))
         lead.append_text(piece)
-    body = Text(visible(row.text), row.style)
+    body = Text.assemble((visible(row.label), "bold"), (visible(row.text), row.style))
     room = console.width - lead.cell_len
     if row.cut:
         body.truncate(max(room, 1), overflow="ellipsis")
@@ -103,6 +105,6 @@ def _lines(row: Row, console: Console) -> list[Text]:
     else:  # what stands before the text is too long: the text goes below it
         hang = min(row.indent + 4, max(console.width - _LEAST_TEXT, 0))
         first = Text(" " * hang)
-    wrapped = body.wrap(console, max(console.width - hang, 1)) if row.text else [Text()]
+    wrapped = body.wrap(console, max(console.width - hang, 1)) if body else [Text()]
     lines = [(first if number == 0 else Text(" " * hang)) + line for number, line in enumerate(wrapped)]
     return lines if first is lead else [lead, *lines]

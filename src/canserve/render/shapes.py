@@ -14,6 +14,7 @@ from canserve.facts import Evidence, Fact, Missing
 from canserve.subjects.build import AttentionBackend, Fallback, Flag, Site
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
+from canserve.trees.tree import Cost
 from canserve.verdict import Skipped, Word
 
 
@@ -79,15 +80,6 @@ class BuildVerdictShape:
 
 
 @dataclass(frozen=True, slots=True)
-class CostShape:
-    """What reading moved over the network; nothing that came from the cache counts."""
-
-    bytes: int
-    requests: int
-    whole_downloads: Annotated[int, "Files downloaded whole because their server refuses byte ranges."]
-
-
-@dataclass(frozen=True, slots=True)
 class CheckShape:
     """Output of `canserve check --format json`."""
 
@@ -95,7 +87,7 @@ class CheckShape:
     model: ModelShape
     verdict: Annotated[Word, "The worst of all builds."]
     builds: tuple[BuildVerdictShape, ...]
-    cost: CostShape
+    cost: Annotated[Cost, "What reading moved over the network; what came from the cache does not count."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +126,10 @@ class QuantMethodShape:
 
     min_capability: Annotated[Fact[int | None], "CUDA compute capability times ten; null: no minimum."]
     class_: str | None
-    schemes: Fact[tuple[str, ...]]
+    schemes: Annotated[Fact[tuple[str, ...]], "Names by which it tells apart what it can load."]
+    scheme_capabilities: Annotated[
+        Fact[Mapping[str, int | None]], "Minimum that schemes set for themselves; null: decided at run time."
+    ]
     at: Site
     guards: tuple[str, ...]
 
@@ -174,10 +169,17 @@ class BuildFactsShape:
     elsewhere: Annotated[Fact[Mapping[str, str]], "Names it says a plugin serves, with the plugin."]
     plugins: Fact[tuple[str, ...]]
     quantization: Fact[Mapping[str, QuantMethodShape]]
+    vendor_quantization: Annotated[
+        Fact[Mapping[str, tuple[str, ...]]], "By vendor: the methods that the build lets run there."
+    ]
     kv_cache_dtypes: Fact[tuple[str, ...]]
     reasoning_parsers: Fact[tuple[str, ...]]
     tool_parsers: Fact[tuple[str, ...]]
     speculative: Annotated[Fact[tuple[str, ...]], "Speculative decoding: methods and classes."]
+    draft_classes: Annotated[
+        Fact[Mapping[str, tuple[str, ...]]],
+        "Architecture or model type -> the draft classes it becomes to predict with its own MTP layers.",
+    ]
     flags: Annotated[Fact[tuple[str, ...]], "Command line flags of the server, aliases included."]
     flag_details: Fact[Mapping[str, Flag]]
     attention_backends: Fact[Mapping[str, AttentionBackend]]

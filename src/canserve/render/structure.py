@@ -18,7 +18,6 @@ from canserve.render.shapes import (
     CheckListShape,
     CheckReferenceShape,
     CheckShape,
-    CostShape,
     FindingShape,
     MachineOutputShape,
     ModelOutputShape,
@@ -46,7 +45,7 @@ def check_output(report: Report) -> CheckShape:
         model=_model(report.model),
         verdict=word(report.verdict),
         builds=tuple(_build_verdict(build) for build in report.builds),
-        cost=CostShape(report.cost.bytes, report.cost.requests, report.cost.whole_downloads),
+        cost=report.cost,
     )
 
 
@@ -108,7 +107,12 @@ def build_output(target: str, build: Build | Missing) -> BuildShape:
     if isinstance(build, Missing):
         return BuildShape(1, target, build, {"build": build.evidence})
     facts = _facts(build)
-    return BuildShape(1, target, facts, _evidence({**_fields(build), **_fields(build.identity)}))
+    looks = _evidence({**_fields(build), **_fields(build.identity)})
+    return BuildShape(1, target, facts, {_PRINTED_AS.get(name, name): look for name, look in looks.items()})
+
+
+_PRINTED_AS = {"registry": "architectures", "config_shims": "model_types", "version": "engine_version"}
+"""Fields of a build whose names in the output differ."""
 
 
 def _facts(build: Build) -> BuildFactsShape:
@@ -134,10 +138,12 @@ def _facts(build: Build) -> BuildFactsShape:
         elsewhere=build.elsewhere,
         plugins=build.plugins,
         quantization=derive(build.quantization, lambda known: {n: _method(m) for n, m in known.items()}),
+        vendor_quantization=build.vendor_quantization,
         kv_cache_dtypes=build.kv_cache_dtypes,
         reasoning_parsers=build.reasoning_parsers,
         tool_parsers=build.tool_parsers,
         speculative=derive(build.speculative, lambda known: tuple(sorted(known))),
+        draft_classes=build.draft_classes,
         flags=derive(build.flags, _flag_names),
         flag_details=build.flags,
         attention_backends=build.attention_backends,
@@ -180,7 +186,12 @@ def _model_types(build: Build) -> Fact[Mapping[str, ModelTypeShape]]:
 
 def _method(method: QuantMethod) -> QuantMethodShape:
     return QuantMethodShape(
-        method.min_capability, method.class_name, method.schemes, method.at, method.guards
+        min_capability=method.min_capability,
+        class_=method.class_name,
+        schemes=method.schemes,
+        scheme_capabilities=method.scheme_capabilities,
+        at=method.at,
+        guards=method.guards,
     )
 
 

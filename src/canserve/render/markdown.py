@@ -1,0 +1,76 @@
+"""A report as Markdown, for an issue or a pull request: a table, then the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from canserve.api import BuildReport, Report
+from canserve.checks.reader import Check
+from canserve.render.escape import code, markdown
+from canserve.render.text import by_advice, describe, in_short
+from canserve.verdict import Finding, No, Skipped, Unknown, Yes, word
+
+
+def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str:
+    """The whole report. ``explain``: checks whose evidence is listed; ``all``: every check's."""
+    machines = dict.fromkeys(build.machine for build in report.builds if build.machine)
+    where = f" on {', '.join(map(code, machines))}" if machines else ""
+    lines = [f"### {code(report.model.subject)}{where}: {word(report.verdict)}", ""]
+    lines += [markdown(describe(report.model)), "", "| verdict | build | because |", "|---|---|---|"]
+    for build in report.builds:
+        name = code(build.target).replace("|", "\\|")  # inside a table even a code span needs it
+        lines.append(f"| **{word(build.verdict)}** | {name} | {markdown(in_short(build))} |")
+    for build in report.builds:
+        lines += ["", *_build(build, explain)]
+    return "\n".join(lines) + "\n"
+
+
+def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
+    yield f"#### {code(build.target)}: {word(build.verdict)}"
+    yield ""
+    if not build.findings:
+        yield f"- **{word(build.verdict)}**: {markdown(build.verdict.because)}"
+        yield from _advice(build.verdict)
+    quiet: list[str] = []
+    for finding in (finding for group in by_advice(build.findings) for finding in group):
+        explained = bool({"all", finding.check} & explain)
+        if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
+            quiet.append(finding.check)
+            continue
+        yield from _finding(finding, explained)
+    if quiet:
+        yield f"- **yes**: {', '.join(map(code, quiet))}"
+    yield from (_skipped(skip) for skip in build.skipped)
+
+
+def _finding(finding: Finding, explained: bool) -> Iterable[str]:
+    yield f"- **{word(finding.verdict)}** {code(finding.check)}: {markdown(finding.verdict.because)}"
+    yield from _advice(finding.verdict)
+    for look in finding.evidence if explained else ():
+        cut = "" if look.whole else " (partial look)"
+        yield f"  - {code(look.subject)} {code(look.how)}: {markdown(look.saw)}{cut}"
+
+
+def _advice(verdict: Yes | No | Unknown) -> Iterable[str]:
+    match verdict:
+        case No(fix=fix):
+            yield f"  - fix: {markdown(fix)}"
+        case Unknown(ask=ask):
+            yield f"  - ask: {markdown(ask)}"
+        case Yes(needs=needs) if needs:
+            yield f"  - with: {', '.join(map(code, needs))}"
+        case Yes():
+            pass
+
+
+def _skipped(skip: Skipped) -> str:
+    return f"- skipped {code(skip.check)}: {markdown(skip.because)}"
+
+
+def checks_markdown(checks: Iterable[Check]) -> str:
+    """The check reference as a table."""
+    lines = ["| check | a yes means | judged |", "|---|---|---|"]
+    for check in checks:
+        when = "with a machine" if check.needs_machine else "always"
+        lines.append(f"| {code(check.name)} | {markdown(check.claim)} | {when} |")
+    return "\n".join(lines) + "\n"

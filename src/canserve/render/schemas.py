@@ -1,0 +1,28 @@
+"""The JSON Schemas of the output, generated from its types. They are shipped in the folder ``schema``."""
+
+from __future__ import annotations
+
+import json
+
+from canserve.render.plain import schema
+from canserve.render.shapes import (
+    BuildShape,
+    CheckListShape,
+    CheckShape,
+    MachineOutputShape,
+    ModelOutputShape,
+)
+
+SHAPES: dict[str, type] = {
+    "check": CheckShape,
+    "build": BuildShape,
+    "model": ModelOutputShape,
+    "machine": MachineOutputShape,
+    "checks": CheckListShape,
+}
+"""By command: what its ``--format json`` prints."""
+
+
+def schema_text(command: str) -> str:
+    """The schema of one command's output, as shipped."""
+    return json.dumps(schema(SHAPES[command]), indent=2) + "\n"

@@ -1,0 +1,116 @@
+"""What is known of one subject as text: one fact a row, what could not be read with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import fields, is_dataclass
+
+from canserve.checks.reader import Check
+from canserve.facts import Known, Missing
+from canserve.render.page import STYLES, Cell, Look, Page, Row
+from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
+
+_SHOWN = 8
+"""Names of a long list that are shown unless all are asked for."""
+_LONGEST = 300
+"""Characters of one value that are shown unless all are asked for."""
+_LEFT_TO_JSON = {"raw", "config", "generation", "flag_details"}
+"""Fields whose content the other fields tell in a readable way."""
+
+
+def subject_text(
+    output: BuildShape | ModelOutputShape | MachineOutputShape, look: Look, *, whole: bool
+) -> str:
+    """One subject. ``whole``: every name of every list, instead of the first few and their number."""
+    match output:
+        case BuildShape(build=name):
+            sources = False
+        case ModelOutputShape(model=name):
+            sources = False
+        case MachineOutputShape(machine=name):
+            sources = True
+    page = Page(look)
+    page.add(Row(label=name))
+    facts = {"unread": output.facts} if isinstance(output.facts, Missing) else _fields(output.facts)
+    width = max(map(len, facts), default=0) + 2
+    for field, value in facts.items():
+        if value == name:  # the subject's own name stands above
+            continue
+        style = STYLES["unknown"] if isinstance(value, Missing) else ""
+        page.add(Row(brief(value, whole), (Cell(field.replace("_", " "), width),), indent=2, style=style))
+        if sources:
+            page.add(
+                *(
+                    Row(f"{e.how}: {e.saw}", indent=4 + width, style="dim")
+                    for e in output.evidence.get(field, ())
+                )
+            )
+    return page.render()
+
+
+def _fields(record: object) -> dict[str, object]:
+    assert is_dataclass(record)
+    return {f.name: getattr(record, f.name) for f in fields(record) if f.name not in _LEFT_TO_JSON}
+
+
+def brief(value: object, whole: bool) -> str:
+    """A value in one line: a number and the first few names for long collections."""
+    match value:
+        case Missing(why=why):
+            return f"unknown: {why}"
+        case Known(inner):
+            return brief(inner, whole)
+        case Mapping() | Set() | list() | tuple():
+            return _collection(value, whole)
+        case _ if is_dataclass(value) and type(value).__str__ is object.__str__:
+            return ", ".join(f"{name.rstrip('_')}: {brief(v, whole)}" for name, v in _fields(value).items())
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case _:
+            text = str(value)
+            return (
+                text if whole or len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+            )
+
+
+def _collection(
+    found: Mapping[object, object] | Set[object] | list[object] | tuple[object, ...], whole: bool
+) -> str:
+    if not found:
+        return "none"
+    items = sorted(found, key=str) if isinstance(found, Set) else list(found)
+    shown = items if whole else items[:_SHOWN]
+    texts = [_item(item, found, whole) for item in shown]
+    if len(shown) < len(items):
+        return f"{len(items)}: {', '.join(texts)} ..."
+    return ", ".join(texts)
+
+
+def _item(item: object, found: object, whole: bool) -> str:
+    """A list's item, or a mapping's key with its value where that is short."""
+    if not isinstance(found, Mapping):
+        return brief(item, whole)
+    value = found[item]
+    if is_dataclass(value) or isinstance(value, Mapping | Known | Missing):
+        return str(item)
+    return f"{item}: {brief(value, whole)}"
+
+
+def checks_text(checks: Iterable[Check], look: Look) -> str:
+    """The check reference: name, and what a yes means."""
+    page = Page(look)
+    for check in checks:
+        needs = " (where a machine is named)" if check.needs_machine else ""
+        page.add(Row(label=check.name), Row(f"{check.claim}{needs}", indent=4))
+    return page.render()
+
+
+def machines_text(names: Iterable[str], look: Look) -> str:
+    """Names, one a line."""
+    page = Page(look)
+    page.add(*(Row(name) for name in names))
+    return page.render()

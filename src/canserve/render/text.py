@@ -1,0 +1,161 @@
+"""A report as text: one line a build with the verdict first, then why, then what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from canserve.api import BuildReport, Report
+from canserve.facts import Evidence, Fact, Known
+from canserve.render.page import STYLES, Cell, Look, Page, Row
+from canserve.subjects.model import Model, Parameters
+from canserve.units import Bytes, decimal
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Word, Yes, word
+
+T = TypeVar("T")
+
+_VERDICT = 9
+"""Width of the verdict column: ``unknown`` and a gap."""
+_WIDEST_NAME = 40
+
+
+def check_text(report: Report, look: Look) -> str:
+    """The whole report. One row a build; builds with the same reasons share one section."""
+    page = Page(look)
+    page.add(*_head(report))
+    page.blank()
+    alone = len(report.builds) == 1
+    page.add(*_table(report.builds, alone))
+    for builds, rows in _sections(report.builds, look):
+        if not alone:
+            page.blank()
+            names = ", ".join(build.target for build in builds)
+            verdict = word(builds[0].verdict)
+            page.add(Row(verdict, style=STYLES[verdict], label=f"{names}: "))
+        page.add(*rows)
+    return page.render()
+
+
+def _head(report: Report) -> Iterable[Row]:
+    machines = dict.fromkeys(build.machine for build in report.builds if build.machine)
+    where = f" on {', '.join(machines)}" if machines else ""
+    yield Row(f"{report.model.subject}{where}", style="bold")
+    yield Row(describe(report.model), indent=2)
+
+
+def describe(model: Model) -> str:
+    """The model in one line: class, type, parameters, quantization; what is missing says why."""
+    architectures = _said(model.architectures, lambda names: ", ".join(names) or "no architecture named")
+    model_type = _said(model.model_type, lambda name: f"model type {name}" if name else "no model type")
+    parameters = _said(model.parameters, _parameters)
+    quantization = _said(model.quantization, lambda found: found.method if found else "not quantized")
+    return ", ".join(dict.fromkeys((architectures, model_type, parameters, quantization)))
+
+
+def _parameters(found: Parameters) -> str:
+    kinds = sorted(found.by_dtype.items(), key=lambda item: -item[1])
+    stored = " + ".join(f"{decimal(count)} {dtype}" for dtype, count in kinds[:4])
+    return f"{decimal(found.total)} parameters ({stored}) in {Bytes(found.bytes)}"
+
+
+def _table(builds: Sequence[BuildReport], alone: bool) -> Iterable[Row]:
+    name_width = min(max((len(build.target) for build in builds), default=0), _WIDEST_NAME) + 2
+    for build in builds:
+        verdict = word(build.verdict)
+        cells = (
+            Cell(verdict, _VERDICT, STYLES[verdict]),
+            Cell(build.target, 0 if alone else name_width, "bold"),
+        )
+        yield Row("" if alone else in_short(build), cells, cut=True)
+
+
+def in_short(build: BuildReport) -> str:
+    """The reason in one line; for a yes how much was checked, and what it needs."""
+    if not isinstance(build.verdict, Yes):
+        return build.verdict.because
+    needs = _needs(build.findings)
+    count = len(build.findings)
+    checks = "1 check" if count == 1 else f"all {count} checks"
+    return f"{checks}, with {', '.join(needs)}" if needs else checks
+
+
+def _needs(findings: Iterable[Finding]) -> list[str]:
+    found = (need for f in findings if isinstance(f.verdict, Yes) for need in f.verdict.needs)
+    return list(dict.fromkeys(found))
+
+
+def _sections(
+    builds: Sequence[BuildReport], look: Look
+) -> Iterable[tuple[list[BuildReport], tuple[Row, ...]]]:
+    """Builds by what there is to say about them, in the order in which the user named them."""
+    groups: dict[tuple[Row, ...], list[BuildReport]] = {}
+    for build in builds:
+        groups.setdefault(tuple(_reasons(build, look)), []).append(build)
+    return ((group, rows) for rows, group in groups.items())
+
+
+def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
+    if not build.findings:
+        yield _paragraph(word(build.verdict), "", build.verdict.because)
+        yield from _advice(build.verdict)
+    quiet: list[str] = []
+    for group in by_advice(build.findings):
+        for finding in group:
+            explained = bool({"all", finding.check} & look.explain)
+            if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
+                quiet.append(finding.check)
+                continue
+            yield _paragraph(word(finding.verdict), f"{finding.check}: ", finding.verdict.because)
+            if explained:
+                yield from _evidence(finding.evidence, build.target)
+        yield from _advice(group[0].verdict)
+    if quiet:
+        yield _paragraph("yes", "", ", ".join(quiet))
+    yield from _skipped(build.skipped)
+
+
+_RANK: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
+
+
+def by_advice(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+    """Worst first; findings that the same change would settle stand together, so that it is said once."""
+    groups: dict[tuple[int, Row | None], list[Finding]] = {}
+    for finding in findings:
+        key = (_RANK[word(finding.verdict)], next(iter(_advice(finding.verdict)), None))
+        groups.setdefault(key, []).append(finding)
+    return (group for _, group in sorted(groups.items(), key=lambda item: item[0][0]))
+
+
+def _paragraph(verdict: Word, label: str, text: str) -> Row:
+    return Row(text, (Cell(verdict, _VERDICT, STYLES[verdict]),), indent=2, label=label)
+
+
+def _advice(verdict: Verdict) -> Iterable[Row]:
+    match verdict:
+        case No(fix=text):
+            label = "fix:"
+        case Unknown(ask=text):
+            label = "ask:"
+        case Yes(needs=needs):
+            label, text = "with:", ", ".join(needs)
+    if text:
+        yield Row(text, (Cell(label, len(label) + 1, "bold cyan"),), indent=2 + _VERDICT)
+
+
+def _evidence(looks: Iterable[Evidence], subject: str) -> Iterable[Row]:
+    for look in looks:
+        place = look.how if look.subject == subject else f"{look.subject}: {look.how}"
+        cut = "" if look.whole else " (partial look)"
+        yield Row(f"{place}: {look.saw}{cut}", indent=2 + _VERDICT + 2, style="dim")
+
+
+def _skipped(skipped: Iterable[Skipped]) -> Iterable[Row]:
+    reasons: dict[str, list[str]] = {}
+    for skip in skipped:
+        reasons.setdefault(skip.because, []).append(skip.check)
+    for because, checks in reasons.items():
+        yield Row(f"{', '.join(checks)}: {because}", (Cell("skipped", _VERDICT),), indent=2, style="dim")
+
+
+def _said(fact: Fact[T], say: Callable[[T], str]) -> str:
+    return say(fact.value) if isinstance(fact, Known) else f"unknown ({fact.why})"
