@@ -33,6 +33,10 @@ class History(Protocol):
         """The first release that parses the model type, by its own shim or every transformers it allows."""
         ...
 
+    def first_listing(self, engine: str, table: str, name: str) -> str | None:
+        """The first release whose ``reasoning_parsers``, ``tool_parsers`` or ``flags`` hold the name."""
+        ...
+
     def evidence(self, engine: str) -> Evidence:
         """Where this comes from and of which date."""
         ...
@@ -59,6 +63,10 @@ class NoHistory:
     def first_parsing(self, engine: str, model_type: str) -> str | None:
         """Nothing."""
         del engine, model_type
+
+    def first_listing(self, engine: str, table: str, name: str) -> str | None:
+        """Nothing."""
+        del engine, table, name
 
     def evidence(self, engine: str) -> Evidence:
         """A look that found nothing."""

@@ -156,6 +156,17 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagSyntax:
+    """How the build's argument parser reads a flag's name, beyond what argparse does."""
+
+    underscores: bool
+    """Whether ``--kv_cache_dtype`` is read as ``--kv-cache-dtype``."""
+    dotted: bool
+    """Whether ``--x.key value`` is read as ``--x '{"key": value}'``."""
+    at: Site
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionBackend:
     """An attention back end and the compute capabilities it accepts."""
 
@@ -296,6 +307,7 @@ class Build:
     """Architecture or model type -> the draft classes the build turns it into to predict with the model's own
     extra layers (MTP, NextN); several where the source decides at run time."""
     flags: Fact[Mapping[str, Flag]] = NOT_ASKED
+    flag_syntax: Fact[FlagSyntax] = NOT_ASKED
     attention_backends: Fact[Mapping[str, AttentionBackend]] = NOT_ASKED
     launchers: Fact[tuple[str, ...]] = NOT_ASKED
     """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun``, ``sglang-multinode`` ... those it can start with."""
