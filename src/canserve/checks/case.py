@@ -59,14 +59,17 @@ class NoHistory:
     def neighbour_count(self, engine: str, version: Version | None) -> int | None:
         """Nothing."""
         del engine, version
+        return None
 
     def first_parsing(self, engine: str, model_type: str) -> str | None:
         """Nothing."""
         del engine, model_type
+        return None
 
     def first_listing(self, engine: str, table: str, name: str) -> str | None:
         """Nothing."""
         del engine, table, name
+        return None
 
     def evidence(self, engine: str) -> Evidence:
         """A look that found nothing."""
