@@ -125,7 +125,7 @@ def registered(reader: Reader, case: Case) -> Verdict:
             return Yes(f"{because} with transformers {found}", condition(passing))
         case Route(name, "fallback"):
             return Unknown(
-                f"{name} is not registered, and of the transformers that decides the fallback nothing is recorded",
+                f"{name} is not registered; of the transformers that decides on a fallback nothing is known",
                 "update the release index, or name a transformers release with --with",
             )
         case Route(name, "remote", served_by):
