@@ -6,8 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from canserve.engines.static.bounds import Budget, Impossible
+from canserve.engines.static.modules import module_of
+from canserve.engines.static.scan import Imported
 from canserve.engines.static.sites import Attribute, ClassSite, External, FunctionSite, Unseen
 from canserve.engines.static.values import Opaque, Ref, Value
+from canserve.facts import Known
 
 if TYPE_CHECKING:
     from canserve.engines.static.graph import ClassGraph
@@ -148,20 +151,39 @@ class Classes:
             decorator = self.interpreter.value(site.module, node, site.scope)
             result = self.interpreter.call(decorator, [site])
             if isinstance(result, Opaque) and name not in site.extra:
-                site.extra[name] = result
+                site.extra[name] = self._assigned(site.module, func.id, name)
 
     def _may_set(self, module: str, function: str, name: str) -> bool:
         """Whether the decorator's file assigns such an attribute at all; a look at its text."""
-        from canserve.engines.static.scan import Imported
-
-        found = self.graph.module(module)
-        bindings = found.bindings.get(function, []) if found else []
-        source = bindings[-1].bound if bindings else None
-        target = source.module if isinstance(source, Imported) else module
-        path = self.graph.file_of(target)
+        path = self._file_of_name(module, function)
         raw = None if path is None else self.graph.sources.raw(path)
         data = getattr(raw, "value", None)
         return isinstance(data, bytes) and f".{name} =".encode() in data
+
+    def _file_of_name(self, module: str, name: str) -> str | None:
+        """The file that a name is imported from, or the module's own; parses nothing new."""
+        found = self.graph.module(module)
+        bindings = found.bindings.get(name, []) if found else []
+        source = bindings[-1].bound if bindings else None
+        return self.graph.file_of(source.module if isinstance(source, Imported) else module)
+
+    def _assigned(self, module: str, function: str, name: str) -> Value:
+        """The nested function that a decorator too long to follow puts in this place, if just one."""
+        path = self._file_of_name(module, function)
+        tree = None if path is None else self.graph.sources.tree(path)
+        found: list[FunctionSite] = []
+        for maker in ast.walk(tree.value) if isinstance(tree, Known) and tree.value else ():
+            if not isinstance(maker, ast.FunctionDef):
+                continue
+            nested = {node.name: node for node in maker.body if isinstance(node, ast.FunctionDef)}
+            for node in maker.body:
+                match node:
+                    case ast.Assign(targets=[ast.Attribute(attr=attr)], value=ast.Name(id=given)):
+                        if attr == name and given in nested:
+                            found.append(FunctionSite(module_of(path or ""), nested[given], path or ""))
+                    case _:
+                        pass
+        return found[0] if len(found) == 1 else Opaque(f"set by @{function}")
 
 
 def _named(base: object) -> str:

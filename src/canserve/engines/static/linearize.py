@@ -33,5 +33,5 @@ def linearize(
 def key(base: Resolved) -> object:
     """What makes two mentions of a base the same class."""
     if isinstance(base, ClassSite):
-        return id(base.node) if base.scope is None else id(base)
+        return base
     return base.name if isinstance(base, External | Unseen) else id(base)

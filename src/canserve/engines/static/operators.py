@@ -9,6 +9,7 @@ from typing import Any
 
 from canserve.engines.static import builtin
 from canserve.engines.static.bounds import BITS, STEPS, Budget, Exhausted, Impossible
+from canserve.engines.static.sites import ClassSite
 from canserve.engines.static.values import Choices, Opaque, Ref, Table, Value, brief, symbolic
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -67,17 +68,25 @@ def binary(left: Value, op: ast.operator, right: Value, budget: Budget) -> Value
 
 def compare(left: Value, op: ast.cmpop, right: Value, budget: Budget) -> bool:
     """``left op right`` for one comparison operator. Raises Impossible where a part is unknown."""
-    if symbolic(left) or symbolic(right) or isinstance(right, Choices):
+    if isinstance(right, Choices) or _open(left, right):
         raise Impossible
     if isinstance(op, ast.In | ast.NotIn) and isinstance(right, dict):
         if isinstance(right, Table) and right.opaque and left not in right:
             raise Impossible
         return (left in right) is isinstance(op, ast.In)
-    if isinstance(right, list | tuple | set) and any(symbolic(item) for item in right) and left not in right:
+    found = isinstance(op, ast.In | ast.NotIn) and isinstance(right, list | tuple | set) and left in right
+    if isinstance(right, list | tuple | set) and not found and any(_open(left, item) for item in right):
         raise Impossible  # also for ``==``: an unknown part may or may not be equal
     if not _flat(left) or not _flat(right):
         budget.spend(weigh(left) + weigh(right))
     return bool(_COMPARE[type(op)](left, right))
+
+
+def _open(left: Value, right: Value) -> bool:
+    """Whether it is not known how the two compare. A class of the package equals nothing from outside it."""
+    if isinstance(left, ClassSite) and isinstance(right, Ref):
+        return False
+    return symbolic(left) or symbolic(right)
 
 
 def _flat(value: Value) -> bool:

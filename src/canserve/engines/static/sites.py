@@ -26,6 +26,13 @@ class ClassSite:
     extra: dict[str, Value] = field(default_factory=dict)
     """Attributes set on it afterwards, by the function or decorator that made it."""
 
+    def __eq__(self, other: object) -> bool:
+        """One class statement makes one class, or one for every call of the function it stands in."""
+        return isinstance(other, ClassSite) and self.node is other.node and self.scope is other.scope
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), id(self.scope)))
+
     @property
     def name(self) -> str:
         """The class's ``__name__``."""
