@@ -60,7 +60,7 @@ def render(source: str, variables: Mapping[str, Any], budget: Budget) -> Renderi
     try:
         tree = parse(sandbox, source)
     except TemplateSyntaxError as error:
-        return Failed(f"{type(error).__name__}: {error.message}", error.lineno)
+        return Failed(_brief(error), error.lineno)
     except Unsupported as limit:
         return Undecided(str(limit))
     except RecursionError:
@@ -73,7 +73,13 @@ def render(source: str, variables: Mapping[str, Any], budget: Budget) -> Renderi
     except (RecursionError, MemoryError):
         return Undecided(f"it recurses deeper than is judged here (line {interpreter.line})")
     except _TEMPLATE_ERRORS as error:
-        return Failed(f"{type(error).__name__}: {error}", interpreter.line)
+        return Failed(_brief(error), interpreter.line)
+
+
+def _brief(error: Exception) -> str:
+    """One line of bounded length: the template chooses what it says."""
+    message = error.message if isinstance(error, TemplateError) else str(error)
+    return " ".join(f"{type(error).__name__}: {message}".split())[:160]
 
 
 class Interpreter(Expressions):
