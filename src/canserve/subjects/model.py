@@ -32,7 +32,8 @@ class Parameters:
     by_dtype: Mapping[str, int]
     """Stored elements by header dtype: ``{"F8_E4M3": 123_000_000_000, "BF16": ...}``."""
     total: int
-    """Logical parameters: packed dtypes (U8 of FP4, I32 of GPTQ) counted unpacked where the scheme is known."""
+    """Logical parameters: packed dtypes (U8 of FP4, I32 of GPTQ) counted unpacked where the scheme is known,
+    scales and zero points of quantization not counted."""
     bytes: int
     tensors: int
     files: int
@@ -90,8 +91,8 @@ class Tokenizer:
     class_name: str | None
     auto_map: Mapping[str, str]
     kind: str | None
-    """``fast`` (tokenizer.json), ``sentencepiece``, ``tiktoken``, ``mistral`` (tekken), ``bpe`` (vocab+merges),
-    ``wordpiece`` (vocab.txt), ``gguf`` (inside the weights file) or None."""
+    """``fast`` (tokenizer.json), ``sentencepiece``, ``tiktoken``, ``mistral`` (tekken), ``wordpiece``
+    (vocab.txt), ``bpe`` (vocab+merges), ``gguf`` (inside the weights file) or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Model:
     gguf_architecture: Fact[str | None]
     """``general.architecture`` of a GGUF header; ``Known(None)`` for other formats."""
     gguf_metadata: Fact[Mapping[str, Any] | None] = NOT_READ
-    """Scalars and short arrays of a GGUF header (``qwen3.block_count``); ``Known(None)`` for other formats."""
+    """Scalars and short arrays of a GGUF header (``qwen3.block_count``); ``Known(None)``: not GGUF."""
     config_format: Fact[str | None] = NOT_READ
     """``hf`` (config.json), ``mistral`` (params.json) or None: a GGUF file, which has no config file."""
     named_templates: Fact[Mapping[str, str]] = NOT_READ

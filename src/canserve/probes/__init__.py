@@ -1,0 +1,1 @@
+"""Probes: the places that look at the world and return subjects."""

@@ -1,0 +1,70 @@
+"""Header facts without weights: a small file that says which tensors a checkpoint has.
+
+``model.headers.json`` stands in a folder where weights would stand, for examples, tests and bundles::
+
+    {"format": "canserve-headers/1",
+     "recorded_from": "who says so, in one sentence",
+     "tensors": [
+       {"name": "model.layers.{layer}.mlp.experts.{expert}.up_proj.weight", "dtype": "F8_E4M3",
+        "shape": [1024, 3072], "over": {"layer": "0-47", "expert": "0-255"}}]}
+
+An entry stands for one tensor for each combination of the numbers in ``over`` (``"0-2,4-6"``); dtypes are
+those of safetensors headers. Totals are computed from the entries, never stated. Real weights win.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from canserve.probes.model.documents import Unreadable
+from canserve.probes.model.safetensors import BITS, Logical, Tally
+from canserve.probes.model.text import plain
+
+NAME = "model.headers.json"
+FORMAT = "canserve-headers/1"
+MAX_ENTRIES = 10_000
+MAX_TENSORS = 10_000_000
+
+
+def tally_recorded(value: Mapping[str, Any], logical: Logical) -> tuple[Tally, str]:
+    """Count the tensors of a recorded listing; and its ``recorded_from``. Raises Unreadable."""
+    if value.get("format") != FORMAT:
+        raise Unreadable(f"format is {plain(repr(value.get('format')), 40)}, not {FORMAT}")
+    source, tensors = value.get("recorded_from"), value.get("tensors")
+    if not isinstance(source, str) or not isinstance(tensors, list) or len(tensors) > MAX_ENTRIES:
+        raise Unreadable(f"needs recorded_from and a list of at most {MAX_ENTRIES} tensors")
+    total = Tally()
+    for entry in tensors:
+        name, dtype, elements, copies = _entry(entry)
+        if total.tensors + copies > MAX_TENSORS:
+            raise Unreadable(f"stands for more than {MAX_TENSORS} tensors")
+        total.add(name, dtype, elements, logical, copies)
+    return total, plain(source, 200)
+
+
+def _entry(entry: object) -> tuple[str, str, int, int]:
+    """Name, dtype, elements of one tensor, and how many of them there are."""
+    table = entry if isinstance(entry, dict) else {}
+    name, dtype, shape, over = (table.get(key) for key in ("name", "dtype", "shape", "over"))
+    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in BITS:
+        raise Unreadable(f"a tensor without a name or a known dtype: {plain(repr(entry))}")
+    if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):
+        raise Unreadable(f"tensor {plain(name)} has no shape")
+    over = over if isinstance(over, dict) else {}
+    if set(re.findall(r"\{(\w+)\}", name)) != over.keys():
+        raise Unreadable(f"tensor {plain(name)}: the names in braces and in over differ")
+    return name, dtype, prod(shape), prod(_numbers(text) for text in over.values())
+
+
+def _numbers(text: object) -> int:
+    """``"0-2,4-6"`` -> 6, how many numbers that is."""
+    if not isinstance(text, str) or not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?){0,999}", text):
+        raise Unreadable(f"not a list of numbers: {plain(repr(text))}")
+    count = 0
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        count += max(0, int(last or first) - int(first) + 1)
+    return count

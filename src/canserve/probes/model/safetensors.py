@@ -1,0 +1,137 @@
+"""The header of a safetensors file: names, dtypes and shapes of its tensors, without their data.
+
+Format (https://github.com/huggingface/safetensors#format): eight bytes of little-endian header length, a JSON
+object, then the data. The rules enforced are those of the reference reader (``SafeTensors::read_metadata``
+and ``Metadata::validate``): known dtypes, extents that cover the data without gap or overlap, and a file that
+ends where its last tensor ends.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeGuard
+
+from canserve.probes.model.cursor import Cursor
+from canserve.probes.model.documents import Unreadable, refuse_pointer
+from canserve.probes.model.text import plain
+
+MAX_HEADER = 32 << 20
+"""Longest header that is read; the reference reader stops at 100 MB, the largest real shard seen has 4 MB."""
+
+BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
+    "U64": 64, "I64": 64, "F64": 64, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
+}  # fmt: skip
+"""Bits of one element of each dtype the format knows."""
+
+Logical = Callable[[str, str, int], int]
+"""Name, dtype and stored elements of a tensor -> the parameters it stands for."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Running totals over the headers of one model."""
+
+    by_dtype: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+    bytes: int = 0
+    tensors: int = 0
+    mtp_tensors: int = 0
+    """Tensors whose name says that they belong to multi-token prediction."""
+
+    def add(self, name: str, dtype: str, elements: int, logical: Logical, copies: int = 1) -> None:
+        """Count tensors of one shape."""
+        self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + elements * copies
+        self.total += logical(name, dtype, elements) * copies
+        self.bytes += elements * BITS[dtype] // 8 * copies
+        self.tensors += copies
+        self.mtp_tensors += copies if _MTP.search(name) else 0
+
+    def merge(self, other: Tally) -> None:
+        """Add another file's totals."""
+        for dtype, elements in other.by_dtype.items():
+            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + elements
+        self.total += other.total
+        self.bytes += other.bytes
+        self.tensors += other.tensors
+        self.mtp_tensors += other.mtp_tensors
+
+
+_MTP = re.compile(r"(?:^|[._])(?:mtp|nextn)(?:[._]|$)")
+
+
+def header_length(head: bytes, file_size: int | None) -> int:
+    """The first eight bytes -> length of the JSON that follows. Raises Unreadable when it cannot be true."""
+    refuse_pointer(head)
+    if len(head) < 8:
+        raise Unreadable(f"only {len(head)} bytes: too short for a safetensors header")
+    length = int.from_bytes(head[:8], "little")
+    if file_size is not None and length > file_size - 8:
+        raise Unreadable(
+            f"the header claims {length} bytes, the file has {file_size}: truncated or not safetensors"
+        )
+    if length > MAX_HEADER:
+        raise Unreadable(f"the header claims {length} bytes, more than the {MAX_HEADER} that are read")
+    return length
+
+
+def tally(data: bytes, file_size: int | None, logical: Logical) -> Tally:
+    """Count the tensors of one header (its JSON text, without the length). Raises :class:`Unreadable`.
+
+    ``file_size`` in bytes, or None where it is not known: then truncation cannot be seen.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"the header is not UTF-8 at byte {error.start}") from None
+    one = Tally()
+    begins, ends = array("Q"), array("Q")
+    cursor = Cursor(text)
+    for name in cursor.members():
+        if name == "__metadata__":
+            for _ in cursor.members():
+                cursor.string()
+            continue
+        dtype, elements, begin, end = _entry(name, cursor.flat_object())
+        one.add(name, dtype, elements, logical)
+        begins.append(begin)
+        ends.append(end)
+    cursor.finish()
+    _refuse_gaps(begins, ends, None if file_size is None else file_size - 8 - len(data))
+    return one
+
+
+def _entry(name: str, entry: dict[str, object]) -> tuple[str, int, int, int]:
+    """One tensor's entry -> dtype, elements, begin, end."""
+    shown = plain(name)
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or dtype not in BITS:
+        raise Unreadable(f"tensor {shown} has the unknown dtype {plain(repr(dtype), 40)}")
+    if not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
+        raise Unreadable(f"tensor {shown} has a shape or offsets that are no sizes")
+    begin, end = offsets
+    elements = prod(shape)
+    if end < begin or elements * BITS[dtype] != (end - begin) * 8:
+        raise Unreadable(f"tensor {shown}: shape and dtype do not fill bytes {begin} to {end}")
+    return dtype, elements, begin, end
+
+
+def _sizes(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(item) is int and 0 <= item < 1 << 63 for item in value)
+
+
+def _refuse_gaps(begins: array[int], ends: array[int], data_size: int | None) -> None:
+    """The extents must follow each other from 0 to the end of the file."""
+    at = 0
+    for begin, end in sorted(zip(begins, ends, strict=True)):
+        if begin != at:
+            raise Unreadable(f"tensors overlap or leave a gap at byte {min(at, begin)} of the data")
+        at = end
+    if data_size is not None and at != data_size:
+        problem = "truncated" if at > data_size else "longer than its header says"
+        raise Unreadable(f"the file is {problem}: {data_size} bytes of data, the header describes {at}")

@@ -1,0 +1,248 @@
+"""Which files hold the weights, and how many parameters of which dtype their headers count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.probes.model import recorded
+from canserve.probes.model.cursor import Cursor
+from canserve.probes.model.documents import Unreadable, refuse_pointer
+from canserve.probes.model.files import Files
+from canserve.probes.model.safetensors import BITS, Logical, Tally, header_length, tally
+from canserve.probes.model.text import inside, plain
+from canserve.subjects.model import Parameters, Quantization
+
+MAX_INDEX = 48 << 20
+"""Largest index that is read; 280 000 tensors, the most seen in a real one, take 31 MB."""
+MAX_SHARDS = 2000
+FIRST_READ = 100_000
+"""Bytes first read of a shard: most headers end before."""
+
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5,6})-of-(?P<count>\d{5,6})\.safetensors")
+_NOT_WEIGHTS = re.compile(
+    r"(adapter|optimizer|training|scheduler|scaler|rng_state)\w*\.(safetensors|bin|pt|pth)"
+)
+_PICKLES = re.compile(r"[\w.-]+\.(bin|pt|pth)")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The files that an engine would load."""
+
+    format: str | None
+    """``safetensors``, ``mistral``, ``pt``, ``gguf``, ``recorded`` (header facts only); None: no weights."""
+    files: Mapping[str, int]
+    """Names, and how many tensors an index promises in each (0: no index)."""
+
+
+def find_weights(files: Files) -> Fact[Weights]:
+    """Choose as loaders do: what the index names, else ``model.safetensors``, else all safetensors files.
+
+    A second copy in Mistral's own format is not counted twice. Missing: an index that cannot be read, or one
+    that names a file which is not there.
+    """
+    tensors = files.matching(lambda n: n.endswith(".safetensors") and not _NOT_WEIGHTS.fullmatch(n))
+    others = files.matching(lambda n: _PICKLES.fullmatch(n) is not None and not _NOT_WEIGHTS.fullmatch(n))
+    if isinstance(tensors, Missing):
+        return tensors
+    own = [name for name in tensors.value if not name.startswith("consolidated")]
+    if own or files.has("model.safetensors.index.json"):
+        return _safetensors(files, "safetensors", "model.safetensors", own, tensors.evidence)
+    if tensors.value:
+        return _safetensors(
+            files, "mistral", "consolidated.safetensors", list(tensors.value), tensors.evidence
+        )
+    if files.has(recorded.NAME):
+        return Known(Weights("recorded", {recorded.NAME: 0}), tensors.evidence)
+    ggufs = dict.fromkeys((name for name in files.names if name.endswith(".gguf")), 0)
+    if ggufs:
+        return Known(Weights("gguf", ggufs), tensors.evidence)
+    if isinstance(others, Missing):
+        return others
+    pickles = dict.fromkeys(others.value, 0)
+    return Known(Weights("pt" if pickles else None, pickles), tensors.evidence + others.evidence)
+
+
+def _safetensors(
+    files: Files, form: str, single: str, own: Sequence[str], evidence: tuple[Evidence, ...]
+) -> Fact[Weights]:
+    index = f"{single}.index.json"
+    shards: dict[str, int]
+    if files.has(index):
+        raw = files.read(index, MAX_INDEX)
+        if isinstance(raw, Missing):
+            return raw
+        try:
+            shards = read_index(raw.value or b"")
+        except Unreadable as error:
+            return files.unreadable(index, error)
+        evidence = (files.seen(index, f"{sum(shards.values())} tensors in {len(shards)} files"),)
+    elif single in own:
+        shards = {single: 0}
+    else:
+        shards = _numbered(own)
+    lost = [name for name in shards if not files.has(name)]
+    if lost:
+        source = index if files.has(index) else own[0]
+        why = f"names {plain(lost[0])}, which is not there ({len(lost)} of {len(shards)} files are missing)"
+        gap = files.gap(lost[0])
+        return gap or files.unavailable(source, why, "fetch the missing files")
+    return Known(Weights(form, shards), evidence)
+
+
+def _numbered(own: Sequence[str]) -> dict[str, int]:
+    """All files; where they are numbered (``model-00001-of-00003``), all that the count promises."""
+    names = dict.fromkeys(own, 0)
+    for name in own:
+        match = _SHARD.fullmatch(name)
+        if match and 0 < int(match["count"]) <= MAX_SHARDS:
+            width = len(match["number"])
+            names.update(
+                (f"{match['stem']}-{n:0{width}}-of-{match['count']}.safetensors", 0)
+                for n in range(1, int(match["count"]) + 1)
+            )
+    return names
+
+
+def read_index(data: bytes) -> dict[str, int]:
+    """An index -> its files, with the number of tensors in each. Raises Unreadable."""
+    refuse_pointer(data[:64])
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8 at byte {error.start}") from None
+    shards: dict[str, int] = {}
+    cursor = Cursor(text)
+    for key in cursor.members():
+        if key != "weight_map":
+            cursor.flat_object()
+            continue
+        for _ in cursor.members():
+            name = cursor.string()
+            shards[name] = shards.get(name, 0) + 1
+            if len(shards) > MAX_SHARDS:
+                raise Unreadable(f"names more than {MAX_SHARDS} files")
+    cursor.finish()
+    outside = next((name for name in shards if not inside(name)), None)
+    if outside is not None:
+        raise Unreadable(f"names a file outside the model: {plain(outside)}")
+    if not shards:
+        raise Unreadable("names no file")
+    return shards
+
+
+def read_parameters(
+    files: Files, weights: Fact[Weights], quantization: Fact[Quantization | None]
+) -> tuple[Fact[Parameters], int | None]:
+    """Parameters by dtype from the headers; and how many tensors belong to multi-token prediction."""
+    if isinstance(weights, Missing):
+        return weights, None
+    chosen = weights.value
+    logical = logical_for(quantization.value if isinstance(quantization, Known) else None)
+    match chosen.format:
+        case None:
+            return files.unavailable("file list", "no weight files are there"), None
+        case "pt":
+            name = next(iter(chosen.files))
+            why = "a PyTorch pickle: its tensors cannot be listed without running it"
+            return files.unreadable(name, Unreadable(why, ask="name a repository with safetensors")), None
+        case "recorded":
+            return _recorded(files, logical)
+        case _:
+            return _headers(files, chosen, logical)
+
+
+def _recorded(files: Files, logical: Logical) -> tuple[Fact[Parameters], int | None]:
+    value = files.mapping(recorded.NAME)
+    if isinstance(value, Missing):
+        return value, None
+    try:
+        total, source = recorded.tally_recorded(value.value or {}, logical)
+    except Unreadable as error:
+        return files.unreadable(recorded.NAME, error), None
+    return Known(
+        _parameters(total, 0), (files.seen(recorded.NAME, f"{_sum(total)}; {source}"),)
+    ), total.mtp_tensors
+
+
+def _headers(files: Files, weights: Weights, logical: Logical) -> tuple[Fact[Parameters], int | None]:
+    total = Tally()
+    for name, one in _tallies(files, weights, logical):
+        if isinstance(one, Missing):
+            return one, None
+        total.merge(one)
+        promised = weights.files[name]
+        if promised > one.tensors:
+            why = f"holds {one.tensors} tensors, the index promises {promised}"
+            return files.unreadable(name, Unreadable(why)), None
+    how = f"headers of {len(weights.files)} files: {plain(next(iter(weights.files)))} ..."
+    return Known(_parameters(total, len(weights.files)), (files.seen(how, _sum(total)),)), total.mtp_tensors
+
+
+def _tallies(files: Files, weights: Weights, logical: Logical) -> Iterator[tuple[str, Tally | Missing]]:
+    """One header after the other; the first bytes of several files are fetched together."""
+    names = list(weights.files)
+    for batch in (names[at : at + 16] for at in range(0, len(names), 16)):
+        spans = [(name, 0, max(FIRST_READ, weights.files[name] * 180)) for name in batch]
+        for name, first in zip(batch, files.pieces(spans), strict=True):
+            if isinstance(first, Missing):
+                yield name, first
+                return
+            try:
+                yield name, _one(files, name, first, logical)
+            except Unreadable as error:
+                yield name, files.unreadable(name, error)
+                return
+
+
+def _one(files: Files, name: str, first: bytes, logical: Logical) -> Tally | Missing:
+    size = files.size(name)
+    end = 8 + header_length(first, size)
+    if end > len(first):
+        rest = files.piece(name, len(first), end)
+        if isinstance(rest, Missing):
+            return rest
+        first += rest
+    if len(first) < end:
+        raise Unreadable(f"the header claims {end - 8} bytes, the file ends after {len(first)}: truncated")
+    return tally(first[8:end], size, logical)
+
+
+def _parameters(total: Tally, files: int) -> Parameters:
+    return Parameters(dict(total.by_dtype), total.total, total.bytes, total.tensors, files)
+
+
+def _sum(total: Tally) -> str:
+    kinds = ", ".join(
+        f"{count} {dtype}" for dtype, count in sorted(total.by_dtype.items(), key=lambda i: -i[1])
+    )
+    return f"{total.tensors} tensors, {total.total} parameters: {kinds}"
+
+
+_SCALE = re.compile(
+    r"(?:^|[._])(?:scale|scales|scale_inv|scale_2|global_scale|zero_point|qzeros|g_idx|weight_shape|absmax"
+    r"|nested_absmax|quant_map|nested_quant_map|SCB|weight_format)$|\.quant_state\."
+)
+_CONTAINERS = {"U8", "I8", "I16", "I32", "U32", "I64"}
+
+
+def logical_for(quantization: Quantization | None) -> Logical:
+    """How many parameters a stored tensor stands for, in a checkpoint quantized like this.
+
+    Packed integers hold several; scales and zero points hold none. Where schemes of several widths would fit
+    a container, the stored count is taken.
+    """
+    if quantization is None:
+        return lambda _name, _dtype, elements: elements
+    widths = {scheme.weight_bits for scheme in quantization.schemes if scheme.weight_bits}
+
+    def logical(name: str, dtype: str, elements: int) -> int:
+        if _SCALE.search(name):
+            return 0
+        narrower = [bits for bits in widths if 0 < bits < BITS[dtype]] if dtype in _CONTAINERS else []
+        return elements * BITS[dtype] // narrower[0] if len(narrower) == 1 else elements
+
+    return logical
