@@ -1,6 +1,53 @@
-"""canserve: will this engine build serve this model on these machines?
+"""canserve says whether an engine build will serve a model on your machines.
 
 The public names are loaded on first use, so that ``import canserve`` costs nothing.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from canserve.api import BuildReport as BuildReport
+    from canserve.api import Options as Options
+    from canserve.api import Report as Report
+    from canserve.api import SpecError as SpecError
+    from canserve.api import check as check
+    from canserve.api import machine_names as machine_names
+    from canserve.api import read_build as read_build
+    from canserve.api import read_machine as read_machine
+    from canserve.api import read_model as read_model
+    from canserve.facts import Cause as Cause
+    from canserve.facts import Evidence as Evidence
+    from canserve.facts import Known as Known
+    from canserve.facts import Missing as Missing
+    from canserve.verdict import Finding as Finding
+    from canserve.verdict import No as No
+    from canserve.verdict import Skipped as Skipped
+    from canserve.verdict import Unknown as Unknown
+    from canserve.verdict import Yes as Yes
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "canserve.api": (
+        "BuildReport", "Options", "Report", "SpecError", "check", "machine_names",
+        "read_build", "read_machine", "read_model",
+    ),
+    "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
+    "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),
+}  # fmt: skip
+
+__all__ = [name for names in _HOME.values() for name in names]
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'canserve' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -13,6 +13,14 @@ from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
 
 
+class SpecError(ValueError):
+    """What the user named cannot be understood. ``hint`` says what can be written instead."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the user wishes beyond model, builds and machine."""
@@ -67,25 +75,41 @@ class Report:
 def check(
     model: str, builds: Sequence[str], *, on: str | None = None, options: Options | None = None
 ) -> Report:
-    """Judge each build for this model, and on this machine where one is named."""
-    raise NotImplementedError(model, builds, on, options)
+    """Judge each build for this model, and on this machine or cluster where one is named.
+
+    Raises SpecError when the model, a build, the machine or a flag is not written as it can be understood;
+    what cannot be *read* is never an exception but an unknown verdict that says so.
+    """
+    from canserve.judging import judge
+
+    return judge(model, builds, on, options or Options())
 
 
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
-    raise NotImplementedError(target, options)
+    from canserve.judging import open_build
+    from canserve.subjects.build import Want
+
+    return open_build(target, Want.everything(), options or Options())[0]
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
-    """One model."""
-    raise NotImplementedError(spec, options)
+    """One model: Hub id, folder, config.json or GGUF file."""
+    from canserve.judging import open_model
+
+    return open_model(spec, options or Options())
 
 
 def read_machine(spec: str, options: Options | None = None) -> Machine | Missing:
-    """One machine."""
-    raise NotImplementedError(spec, options)
+    """One machine, by profile."""
+    from canserve.judging import open_machines
+
+    machines = open_machines(spec, options or Options())
+    return machines if isinstance(machines, Missing) else machines[0]
 
 
 def machine_names() -> tuple[str, ...]:
     """Every machine profile, as ``--on`` takes it."""
-    raise NotImplementedError
+    from canserve.probes.machine import profile_names
+
+    return profile_names()

@@ -109,7 +109,7 @@ def checks_text(checks: Iterable[Check], look: Look) -> str:
     return page.render()
 
 
-def machines_text(names: Iterable[str], look: Look) -> str:
+def names_text(names: Iterable[str], look: Look) -> str:
     """Names, one a line."""
     page = Page(look)
     page.add(*(Row(name) for name in names))

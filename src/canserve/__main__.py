@@ -1,0 +1,5 @@
+"""``python -m canserve``."""
+
+from canserve.cli import main
+
+main()

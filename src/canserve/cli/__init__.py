@@ -1,0 +1,60 @@
+"""The command line. One file a command; each is loaded when it is used, its work only when it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from canserve import __version__
+from canserve.cli.edge import Edge
+from canserve.cli.names import nearest
+
+COMMANDS = ("check", "build", "model", "machine", "checks", "schema", "cache")
+
+
+class Commands(click.Group):
+    """Commands by the name of the module that holds them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them, the main one first."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"canserve.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As usual, and with the nearest name where there is no such command."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def root() -> None:
+    """Say whether an engine build will serve a model on your machines.
+
+    Answered from the build's own files, before anything is pulled, installed or started. Nothing of a
+    build or model is ever executed.
+
+    \b
+    canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
+    canserve check ./model --build ./venv --on profile:dgx-spark
+
+    Exit codes: 0 all yes, 1 some no, 3 no "no" but some unknown, 2 usage, 4 canserve itself failed.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    with Edge() as edge:
+        edge.code = root.main(prog_name="canserve", standalone_mode=False) or 0

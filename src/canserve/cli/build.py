@@ -1,0 +1,32 @@
+"""``canserve build``: what one build offers."""
+
+from __future__ import annotations
+
+import click
+
+from canserve.cli.output import Progress, emit, format_option, offline_option, quiet_option
+from canserve.cli.subject import show, whole_option
+
+
+@click.command("build")
+@click.argument("target", metavar="BUILD")
+@format_option("text", "json")
+@whole_option
+@offline_option
+@quiet_option
+def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> int:
+    """What one build offers, by its own files.
+
+    BUILD is a release (NAME==VERSION), a wheel, a virtual environment or a source tree.
+
+    \b
+    canserve build vllm==0.17.1
+    canserve build ./venv --format json
+    """
+    from canserve.api import Options, read_build
+    from canserve.render.structure import build_output
+
+    with Progress(quiet) as progress:
+        build = read_build(target, Options(offline=offline, progress=progress))
+    emit(show(build_output(target, build), form, whole))
+    return 0

@@ -1,0 +1,132 @@
+"""``canserve check``: the main question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canserve.cli.names import check_names
+from canserve.cli.output import (
+    Progress,
+    colour,
+    emit,
+    format_option,
+    offline_option,
+    quiet_option,
+    remark,
+    width,
+)
+from canserve.units import Bytes
+from canserve.verdict import Word, word
+
+if TYPE_CHECKING:
+    from canserve.api import Report
+
+EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": 3}
+
+
+def transformers_version(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """``transformers==4.53.2`` -> ``4.53.2``."""
+    del ctx
+    if value is None:
+        return None
+    name, separator, version = value.partition("==")
+    if name.strip() != "transformers" or not separator or not version.strip():
+        raise click.BadParameter(f"{value!r} is not of the form transformers==VERSION.", param=param)
+    return version.strip()
+
+
+def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Everything after ``--``; a word that is no flag is most likely a build without ``--build``."""
+    if value and not value[0].startswith("-"):
+        hint = f" Did you mean --build {value[0]}?" if ctx.params.get("builds") is None else ""
+        raise click.UsageError(
+            f"Got {value[0]!r} after the model. Flags for the engine follow --.{hint}", ctx
+        )
+    del param
+    return value
+
+
+@click.command("check")
+@click.argument("model")
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, callback=engine_flags, metavar="[-- ENGINE FLAGS]")
+@click.option(
+    "-b", "--build", "builds", multiple=True, required=True, metavar="BUILD", help="A build to judge."
+)
+@click.option("-m", "--on", metavar="MACHINE", help="The machine it would run on.")
+@click.option(
+    "--with",
+    "transformers",
+    metavar="transformers==X",
+    callback=transformers_version,
+    help="Judge as if this version were installed beside the engine.",
+)
+@click.option("--arch", type=click.Choice(["x86_64", "aarch64"]), help="CPU, where no machine says it.")
+@click.option(
+    "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show file and line."
+)
+@format_option("text", "json", "md")
+@offline_option
+@quiet_option
+def command(**chosen: Any) -> int:
+    """Say whether these builds will serve MODEL.
+
+    MODEL is a Hub id, a folder, a config.json or a GGUF file. A BUILD is a release (NAME==VERSION), a wheel,
+    a virtual environment or a source tree. A MACHINE is a profile; `canserve machine --list` names them.
+
+    \b
+    canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
+    canserve check ./model --build ./venv --on profile:dgx-spark -- --reasoning-parser qwen3
+    """
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    model: str
+    flags: tuple[str, ...]
+    builds: tuple[str, ...]
+    on: str | None
+    transformers: str | None
+    arch: str | None
+    explain: tuple[str, ...]
+    form: str
+    offline: bool
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Judge, print, and give the exit code."""
+    from canserve.api import Options, check
+
+    with Progress(wanted.quiet) as progress:
+        options = Options(wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress)
+        report = check(wanted.model, wanted.builds, on=wanted.on, options=options)
+    emit(_rendered(report, wanted))
+    cost = report.cost
+    if cost.whole_downloads:
+        remark(f"{cost.whole_downloads} files were downloaded whole: byte ranges were refused", wanted.quiet)
+    if wanted.form == "text" and not wanted.explain:
+        read = f"read {Bytes(cost.bytes)} in {cost.requests} requests; " if cost.requests else ""
+        remark(f"{read}--explain all shows file and line of everything that was read", wanted.quiet)
+    return EXIT[word(report.verdict)]
+
+
+def _rendered(report: Report, wanted: Wanted) -> str:
+    explain = frozenset(wanted.explain)
+    if wanted.form == "json":
+        from canserve.render.structure import check_output, to_json
+
+        return to_json(check_output(report))
+    if wanted.form == "md":
+        from canserve.render.markdown import check_markdown
+
+        return check_markdown(report, explain)
+    from canserve.render.page import Look
+    from canserve.render.text import check_text
+
+    return check_text(report, Look(width(), colour(), explain))

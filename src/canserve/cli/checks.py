@@ -1,0 +1,29 @@
+"""``canserve checks``: the check reference."""
+
+from __future__ import annotations
+
+import click
+
+from canserve.cli.output import colour, emit, format_option, width
+
+
+@click.command("checks")
+@format_option("text", "json", "md")
+def command(form: str) -> int:
+    """Every check: its name, and what a yes means."""
+    from canserve.checks import CHECKS
+
+    if form == "json":
+        from canserve.render.structure import checks_output, to_json
+
+        emit(to_json(checks_output(CHECKS)))
+    elif form == "md":
+        from canserve.render.markdown import checks_markdown
+
+        emit(checks_markdown(CHECKS))
+    else:
+        from canserve.render.page import Look
+        from canserve.render.subject_text import checks_text
+
+        emit(checks_text(CHECKS, Look(width(), colour())))
+    return 0

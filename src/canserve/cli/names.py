@@ -1,0 +1,27 @@
+"""Nearest names for what was mistyped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import click
+
+
+def nearest(typed: str, names: Iterable[str]) -> str:
+    """`` Did you mean a or b?`` with a leading space, or nothing."""
+    known = {name.lower(): name for name in names}
+    close = get_close_matches(typed.lower(), known, n=3)
+    return f" Did you mean {' or '.join(known[name] for name in close)}?" if close else ""
+
+
+def check_names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of checks, or ``all``. Fails with the nearest names when there is no such check."""
+    if set(value) - {"all"}:
+        from canserve.checks import CHECKS
+
+        names = [*(check.name for check in CHECKS), "all"]
+        for name in value:
+            if name not in names:
+                raise click.BadParameter(f"no check is called {name!r}.{nearest(name, names)}", ctx, param)
+    return value

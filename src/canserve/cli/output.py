@@ -1,0 +1,127 @@
+"""What every command does with its result: data to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PATIENCE = 1.0
+"""Seconds of silence that need no explanation."""
+_TICK = 0.1
+_SPINNER = "|/-\\"
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """``--format``, the first one being the default."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Output format.",
+    )
+
+
+def quiet_option(function: F) -> F:
+    """``--quiet``."""
+    return click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks on stderr.")(function)
+
+
+def offline_option(function: F) -> F:
+    """``--offline``."""
+    return click.option(
+        "--offline", is_flag=True, help="No network at all: what is neither here nor cached is unknown."
+    )(function)
+
+
+def emit(text: str) -> None:
+    """Write the result. A reader that has seen enough (``| head``) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at exit: give it a place that takes everything.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def width() -> int | None:
+    """Columns of the terminal; None when stdout is a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def colour() -> bool:
+    """Whether stdout is a terminal that wants colour (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+def remark(text: str, quiet: bool) -> None:
+    """A line for a person, on stderr; nothing when the output is meant for a program or a file."""
+    if not quiet and sys.stderr.isatty():
+        click.echo(click.style(text, dim=True), err=True, color=not os.environ.get("NO_COLOR"))
+
+
+class Progress:
+    """Says on stderr what is being done once it takes longer than a second.
+
+    One line that is drawn over on a terminal, else a line whenever what is being done has changed.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._terminal = sys.stderr.isatty()
+        self._message = ""
+        self._start = time.monotonic()
+        self._done = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
+
+    def __call__(self, message: str) -> None:
+        """What is being done now, in a few words."""
+        self._message = message
+
+    def __enter__(self) -> Progress:
+        if not self._quiet:
+            self._ticker.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del kind, error, trace
+        self._done.set()
+        if not self._quiet:
+            self._ticker.join()
+
+    def _tick(self) -> None:
+        from canserve.render.escape import visible
+
+        if self._done.wait(PATIENCE):
+            return
+        said, turn = "", 0
+        while not self._done.wait(_TICK):
+            message = visible(self._message, 200)
+            if self._terminal:
+                self._draw(message, turn)
+                turn += 1
+            elif message != said:
+                print(message, file=sys.stderr, flush=True)
+                said = message
+        if self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _draw(self, message: str, turn: int) -> None:
+        seconds = f" ({time.monotonic() - self._start:.0f} s)"
+        room = shutil.get_terminal_size().columns - len(seconds) - 3
+        line = f"{_SPINNER[turn % len(_SPINNER)]} {message[:room]}{seconds}"
+        print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
