@@ -1,4 +1,4 @@
-"""The command line as a newcomer meets it: help, mistakes, exit codes, pipes. All through the real command."""
+"""The command line as a newcomer meets it: help, mistakes, exit codes, pipes; all by the real command."""
 
 from __future__ import annotations
 

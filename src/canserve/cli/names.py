@@ -9,10 +9,12 @@ import click
 
 
 def nearest(typed: str, names: Iterable[str]) -> str:
-    """`` Did you mean a or b?`` with a leading space, or nothing."""
+    """`` Did you mean a, b or c?`` with a leading space, or nothing."""
     known = {name.lower(): name for name in names}
-    close = get_close_matches(typed.lower(), known, n=3)
-    return f" Did you mean {' or '.join(known[name] for name in close)}?" if close else ""
+    close = [known[name] for name in get_close_matches(typed.lower(), known, n=3)]
+    if not close:
+        return ""
+    return f" Did you mean {' or '.join(filter(None, (', '.join(close[:-1]), close[-1])))}?"
 
 
 def check_names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
