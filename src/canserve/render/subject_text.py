@@ -10,9 +10,11 @@ from canserve.facts import Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
 
+_LABEL = 22
+"""Columns of a fact's name."""
 _SHOWN = 8
 """Names of a long list that are shown unless all are asked for."""
-_LONGEST = 300
+_LONGEST = 200
 """Characters of one value that are shown unless all are asked for."""
 _LEFT_TO_JSON = {"raw", "config", "generation", "flag_details"}
 """Fields whose content the other fields tell in a readable way."""
@@ -32,25 +34,42 @@ def subject_text(
     page = Page(look)
     page.add(Row(label=name))
     facts = {"unread": output.facts} if isinstance(output.facts, Missing) else _fields(output.facts)
-    width = max(map(len, facts), default=0) + 2
     for field, value in facts.items():
-        if value == name:  # the subject's own name stands above
-            continue
-        style = STYLES["unknown"] if isinstance(value, Missing) else ""
-        page.add(Row(brief(value, whole), (Cell(field.replace("_", " "), width),), indent=2, style=style))
+        if value != name:  # the subject's own name stands above
+            page.add(*_rows(field, value, whole, indent=2))
         if sources:
-            page.add(
-                *(
-                    Row(f"{e.how}: {e.saw}", indent=4 + width, style="dim")
-                    for e in output.evidence.get(field, ())
-                )
-            )
+            looks = output.evidence.get(field, ())
+            page.add(*(Row(f"{look.how}: {look.saw}", indent=2 + _LABEL, style="dim") for look in looks))
     return page.render()
 
 
 def _fields(record: object) -> dict[str, object]:
     assert is_dataclass(record)
     return {f.name: getattr(record, f.name) for f in fields(record) if f.name not in _LEFT_TO_JSON}
+
+
+def _is_record(value: object) -> bool:
+    """A dataclass that has no way of its own to print in a word, as bytes and capabilities have."""
+    return is_dataclass(value) and type(value).__str__ is object.__str__
+
+
+def _rows(field: str, fact: object, whole: bool, indent: int) -> Iterable[Row]:
+    """One row, or one for each part of a record, below its name."""
+    value = fact.value if isinstance(fact, Known) else fact
+    label = Cell(field.rstrip("_").replace("_", " "), _LABEL)
+    if isinstance(value, Missing) or not _is_record(value):
+        style = STYLES["unknown"] if isinstance(value, Missing) else ""
+        yield Row(brief(value, whole), (label,), indent, style)
+        return
+    yield Row(cells=(label,), indent=indent)
+    for name, part in _fields(value).items():
+        if not _says_nothing(part):
+            yield from _rows(name, part, whole, indent + 2)
+
+
+def _says_nothing(value: object) -> bool:
+    inner = value.value if isinstance(value, Known) else value
+    return inner is None or inner in ((), {})
 
 
 def brief(value: object, whole: bool) -> str:
@@ -62,8 +81,12 @@ def brief(value: object, whole: bool) -> str:
             return brief(inner, whole)
         case Mapping() | Set() | list() | tuple():
             return _collection(value, whole)
-        case _ if is_dataclass(value) and type(value).__str__ is object.__str__:
-            return ", ".join(f"{name.rstrip('_')}: {brief(v, whole)}" for name, v in _fields(value).items())
+        case _ if _is_record(value):
+            parts = {name: part for name, part in _fields(value).items() if not _says_nothing(part)}
+            said = (
+                f"{name.rstrip('_').replace('_', ' ')} {brief(part, whole)}" for name, part in parts.items()
+            )
+            return f"[{', '.join(said)}]"
         case None:
             return "none"
         case bool():
@@ -72,9 +95,7 @@ def brief(value: object, whole: bool) -> str:
             return f"{value:,}"
         case _:
             text = str(value)
-            return (
-                text if whole or len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
-            )
+            return text if whole or len(text) <= _LONGEST else f"{len(text):,} characters"
 
 
 def _collection(
