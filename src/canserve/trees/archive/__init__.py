@@ -1,0 +1,1 @@
+"""Archives as trees: wheels (local, or remote by byte ranges) and source distributions."""

@@ -1,0 +1,239 @@
+"""A zip archive (a wheel, a zipped source distribution) as a tree, local or remote.
+
+Only the bytes of the members that are asked for are read. Members that lie near each other travel together.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from canserve.facts import Missing
+from canserve.trees.archive.blob import Blob
+from canserve.trees.archive.directory import LOCAL, Member, problem, read_directory
+from canserve.trees.archive.members import Members
+from canserve.trees.names import unavailable, unreadable
+from canserve.trees.tree import Children, Cost, Entry, Listing, TreeError
+
+MAX_READ = 64 << 20
+"""Unpacked bytes of one ``read``."""
+MAX_MEMBER = 16 << 20
+"""Unpacked bytes of one member of a ``read_many``."""
+MAX_TOGETHER = 128 << 20
+"""Unpacked bytes of one ``read_many``; all Python files of the largest engine release are 40 MB."""
+MAX_RUN = 8 << 20
+"""Packed bytes of one range, so that no answer has to be held that is larger."""
+_STEP = 1 << 20
+
+
+class ZipTree:
+    """A read-only view of a zip archive. Raises TreeError when its directory cannot be read."""
+
+    def __init__(self, blob: Blob, subject: str, origin: str) -> None:
+        self.subject = subject
+        self.origin = origin
+        self._blob = blob
+        directory = read_directory(blob, subject)
+        self._members = directory.members
+        entries = {name: Entry(m.size, f"crc32:{m.crc:08x}") for name, m in directory.members.items()}
+        self._names = Members(entries, directory.holes)
+
+    @property
+    def cost(self) -> Cost:
+        """What reading took over the network."""
+        return self._blob.cost
+
+    def children(self, folder: str = "") -> Children | None:
+        """The names in one folder."""
+        return self._names.children(folder)
+
+    def listing(self, prefix: str = "") -> Listing:
+        """All members below a folder."""
+        return self._names.listing(prefix)
+
+    def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        """Unpack a member from its beginning up to ``end``; read whole, its checksum is verified."""
+        member = self._members.get(path)
+        if member is None:
+            raise TreeError(unavailable(self.subject, path, "no such file"))
+        stop = member.size if end is None else min(end, member.size)
+        if stop - start > MAX_READ:
+            why = f"{stop - start} bytes, more than the {MAX_READ} that are read"
+            raise TreeError(self._unreadable(member, why))
+        if start > 0 or stop < member.size or member.size > MAX_MEMBER:
+            return self._part(member, start, stop)
+        got = self.read_many([path])[path]
+        if isinstance(got, Missing):
+            raise TreeError(got)
+        return got
+
+    def read_many(self, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
+        """Unpack members; those that lie near each other travel in one range."""
+        got: dict[str, bytes | Missing] = {}
+        wanted: list[Member] = []
+        room = MAX_TOGETHER
+        for path in dict.fromkeys(paths):
+            member = self._members.get(path)
+            if member is None:
+                got[path] = unavailable(self.subject, path, "no such file")
+            elif (why := problem(member)) or (why := _too_large(member, room)):
+                got[path] = self._unreadable(member, why)
+            else:
+                room -= member.size
+                wanted.append(member)
+        got.update(self._unpacked(sorted(wanted, key=lambda member: member.offset)))
+        return got
+
+    def _unpacked(self, wanted: Sequence[Member]) -> dict[str, bytes | Missing]:
+        got: dict[str, bytes | Missing] = {}
+        runs = list(_runs(wanted, self._gap(), self._blob))
+        again: list[Member] = []
+        for run, data in zip(runs, self._fetch(runs), strict=True):
+            for member in run.members:
+                got[member.name] = self._whole(member, data, run.start)
+                if isinstance(got[member.name], Missing) and self._blob.held(member.span):
+                    again.append(member)
+        for member in again:  # a cache may have gone bad: drop what it has and ask the origin once more
+            self._blob.forget(member.span)
+            if not self._blob.held(member.span):
+                fresh = self._fetch([_Run(*member.span, [member])])
+                got[member.name] = self._whole(member, fresh[0], member.offset)
+        return got
+
+    def _fetch(self, runs: Sequence[_Run]) -> list[bytes | Missing]:
+        """The bytes of each run; where they cannot be had together, of those that can."""
+        try:
+            return list(self._blob.spans([(run.start, run.end) for run in runs]))
+        except TreeError as error:
+            if len(runs) == 1:
+                return [error.missing]
+            return [self._fetch([run])[0] for run in runs]
+
+    def _gap(self) -> int:
+        """Unwanted bytes that cost less than another request; in a small archive not so many as to be all."""
+        return min(64 << 10, self._blob.size // 200)
+
+    def _whole(self, member: Member, data: bytes | Missing, base: int) -> bytes | Missing:
+        if isinstance(data, Missing):
+            return data
+        view = memoryview(data)[member.offset - base : member.end - base]
+        try:
+            packed = view[_data_start(member, bytes(view[: LOCAL.size + 0xFFFF])) :][: member.packed]
+            if len(packed) != member.packed:
+                raise _CorruptError("its data is cut short")
+            return _checked(member, bytes(packed) if member.method == 0 else _inflate(packed, member.size))
+        except _CorruptError as error:
+            return self._unreadable(member, str(error))
+
+    def _part(self, member: Member, start: int, stop: int) -> bytes:
+        """A piece of a large member: unpacked from its beginning, everything before the piece thrown away."""
+        if why := problem(member):
+            raise TreeError(self._unreadable(member, why))
+        head = self._blob.spans([(member.offset, min(member.end, member.offset + LOCAL.size + 0x1FFFE))])[0]
+        try:
+            at = member.offset + _data_start(member, head)
+            if member.method == 0:
+                return self._blob.spans([(at + start, at + stop)])[0]
+            kept, position = bytearray(), 0
+            for piece in _inflated(self._packed(at, member.packed), member.size):
+                kept += piece[max(0, start - position) : max(0, stop - position)]
+                position += len(piece)
+                if position >= stop:
+                    break
+            whole = start == 0 and stop == member.size
+            return _checked(member, bytes(kept)) if whole else bytes(kept)
+        except _CorruptError as error:
+            raise TreeError(self._unreadable(member, str(error))) from None
+
+    def _packed(self, at: int, count: int) -> Iterator[bytes]:
+        for start in range(at, at + count, MAX_RUN):
+            yield self._blob.spans([(start, min(start + MAX_RUN, at + count))])[0]
+
+    def _unreadable(self, member: Member, why: str) -> Missing:
+        return unreadable(self.subject, member.name, why)
+
+
+class _CorruptError(Exception):
+    """A member that does not hold what the directory says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A range that is fetched at once, and the members in it."""
+
+    start: int
+    end: int
+    members: list[Member]
+
+
+def _runs(wanted: Sequence[Member], gap: int, blob: Blob) -> Iterator[_Run]:
+    """Members sorted by offset, grouped into ranges; those that are here already stand alone."""
+    open_run: _Run | None = None
+    for member in wanted:
+        if blob.held(member.span):
+            yield _Run(*member.span, [member])
+            continue
+        if open_run and member.offset - open_run.end <= gap and member.end - open_run.start <= MAX_RUN:
+            open_run = _Run(open_run.start, member.end, [*open_run.members, member])
+            continue
+        if open_run:
+            yield open_run
+        open_run = _Run(*member.span, [member])
+    if open_run:
+        yield open_run
+
+
+def _too_large(member: Member, room: int) -> str | None:
+    if member.size > MAX_MEMBER:
+        return f"{member.size} bytes, more than the {MAX_MEMBER} that are read"
+    if member.size > room:
+        return f"more than {MAX_TOGETHER} bytes asked for at once"
+    if member.packed > MAX_MEMBER + (MAX_MEMBER >> 4):
+        return f"{member.packed} packed bytes for {member.size}"
+    return None
+
+
+def _data_start(member: Member, local: bytes) -> int:
+    """Where the data begins, counted from the local header, which must agree with the directory."""
+    if len(local) < LOCAL.size:
+        raise _CorruptError("its header is cut short")
+    fields = LOCAL.unpack_from(local)
+    name_length, extra_length = fields[9], fields[10]
+    if fields[0] != b"PK\3\4" or local[LOCAL.size : LOCAL.size + name_length] != member.raw:
+        raise _CorruptError("its header does not agree with the central directory")
+    return LOCAL.size + int(name_length) + int(extra_length)
+
+
+def _inflate(packed: memoryview, size: int) -> bytes:
+    return b"".join(_inflated(iter([bytes(packed)]), size))
+
+
+def _inflated(packed: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Unpack step by step; never more than one step beyond the declared size."""
+    machine = zlib.decompressobj(-15)
+    total = 0
+    for chunk in packed:
+        rest = chunk
+        while rest and not machine.eof:
+            try:
+                piece = machine.decompress(rest, _STEP)
+            except zlib.error as error:
+                raise _CorruptError(f"its data is corrupt: {error}") from None
+            rest = machine.unconsumed_tail
+            total += len(piece)
+            if total > size:
+                raise _CorruptError(f"it unpacks to more than the {size} bytes it declares")
+            yield piece
+    last = machine.flush()
+    yield last
+    if total + len(last) != size:
+        raise _CorruptError(f"it unpacks to {total + len(last)} bytes but declares {size}")
+
+
+def _checked(member: Member, data: bytes) -> bytes:
+    if len(data) != member.size:
+        raise _CorruptError(f"it holds {len(data)} bytes but declares {member.size}")
+    if zlib.crc32(data) != member.crc:
+        raise _CorruptError("its checksum is wrong")
+    return data

@@ -1,0 +1,28 @@
+"""The only thread pool: a few slow, independent jobs at once, their results in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WIDTH = 6
+"""Jobs at once. Package indexes and ssh servers begin to refuse at about eight new connections."""
+
+
+def fanout(job: Callable[[T], R], items: Sequence[T], width: int = WIDTH) -> list[R]:
+    """``job`` of every item, in the items' order; at most ``width`` run at once.
+
+    The first exception, in the items' order, is raised when all that had begun have ended; what had not
+    begun by then is not started.
+    """
+    if len(items) <= 1 or width <= 1:
+        return [job(item) for item in items]
+    pool = ThreadPoolExecutor(min(width, len(items)), thread_name_prefix="fanout")
+    try:
+        return list(pool.map(job, items))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""Reading over HTTP: whole pages, ranges of files, whole files; bounded in size and in time."""
