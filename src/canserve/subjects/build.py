@@ -82,11 +82,14 @@ class ModelClass:
     name: str
     at: Site
     interfaces: Mapping[str, bool | str | None]
-    """``supports_pp``, ``supports_multimodal``, ``is_hybrid`` ...; None: decided at run time, not in the source."""
+    """``supports_pp``, ``supports_multimodal``, ``is_hybrid`` ...; several names are joined by commas.
+    None: decided at run time, not in the source."""
     imports: tuple[Import, ...] = ()
     """What its module and the engine modules it pulls in need from transformers."""
     broken: tuple[str, ...] = ()
     """Imports from the engine itself that cannot succeed, as ``name (file:line)``."""
+    outside: tuple[Import, ...] = ()
+    """Other packages that must be there for the import (``torchaudio``, ``terratorch``), by top-level name."""
 
 
 @dataclass(frozen=True, slots=True)
