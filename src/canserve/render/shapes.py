@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from canserve.facts import Evidence, Fact, Missing
-from canserve.subjects.build import AttentionBackend, Fallback, Flag, Site
+from canserve.subjects.build import AttentionBackend, Fallback, Flag, FlagSyntax, Site
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
 from canserve.trees.tree import Cost
@@ -182,6 +182,7 @@ class BuildFactsShape:
     ]
     flags: Annotated[Fact[tuple[str, ...]], "Command line flags of the server, aliases included."]
     flag_details: Fact[Mapping[str, Flag]]
+    flag_syntax: Fact[FlagSyntax]
     attention_backends: Fact[Mapping[str, AttentionBackend]]
     launchers: Fact[tuple[str, ...]]
     load_formats: Fact[tuple[str, ...]]

@@ -146,6 +146,7 @@ def _facts(build: Build) -> BuildFactsShape:
         draft_classes=build.draft_classes,
         flags=derive(build.flags, _flag_names),
         flag_details=build.flags,
+        flag_syntax=build.flag_syntax,
         attention_backends=build.attention_backends,
         launchers=build.launchers,
         load_formats=build.load_formats,
