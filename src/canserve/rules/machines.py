@@ -1,0 +1,137 @@
+"""Machine profiles from ``machines.toml``: what is known of a kind of machine before one is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
+
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.rules.table import RuleError, Table, load
+from canserve.subjects.machine import Machine
+from canserve.units import Bytes, Capability, Rate
+
+PREFIX = "profile:"
+FILE = "machines.toml"
+T = TypeVar("T")
+
+Convert = Callable[[Any], Any]
+
+
+def _capability(value: str) -> Capability | None:
+    return None if value == "none" else Capability.parse(value)
+
+
+def _rate(value: str) -> Rate:
+    return Rate(Bytes.parse(value).count)
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not 0 < value <= MAX_GPUS:
+        raise ValueError(f"not a number of accelerators: {value!r}")
+    return value
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"not true or false: {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_TEXT:
+        raise ValueError(f"not a short text: {value!r:.80}")
+    return value
+
+
+def _one_of(*allowed: str) -> Convert:
+    def check(value: object) -> str:
+        if value not in allowed:
+            raise ValueError(f"{value!r:.80} is none of {', '.join(allowed)}")
+        return str(value)
+
+    return check
+
+
+MAX_GPUS = 1024
+MAX_TEXT = 200
+
+FIELDS: Mapping[str, Convert] = {
+    "vendor": _one_of("nvidia", "amd", "intel", "google", "huawei"),
+    "gpu": _text,
+    "capability": _capability,
+    "arch_name": _text,
+    "gpus": _whole,
+    "memory": Bytes.parse,
+    "unified_memory": _truth,
+    "bandwidth": _rate,
+    "cpu_arch": _one_of("x86_64", "aarch64"),
+    "driver": _text,
+    "cuda": _text,
+    "libc": _text,
+    "fp8": _truth,
+    "fp4": _truth,
+    "intra_node": _text,
+    "inter_node": _text,
+}
+"""Every fact of a machine, and how its text in a TOML file becomes a value. Raises ValueError."""
+
+assert set(FIELDS) == {field.name for field in fields(Machine)} - {"subject"}
+
+
+def names() -> tuple[str, ...]:
+    """Every profile's name, without the prefix and the aliases, in the order of the table."""
+    return tuple(dict.fromkeys(row["name"] for row in load(FILE).data["machine"]))
+
+
+def every_name() -> tuple[str, ...]:
+    """Names and aliases."""
+    return tuple(_index())
+
+
+def profile(name: str) -> Machine | None:
+    """The machine a profile describes (``h200`` or an alias); None: there is no such profile."""
+    row = _index().get(name.lower())
+    return None if row is None else _machine(load(FILE), row)
+
+
+@cache
+def _index() -> Mapping[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in load(FILE).data["machine"]:
+        for name in (row["name"], *row.get("aliases", ())):
+            if name in found:
+                raise RuleError(f"rules/{FILE}: two machines are called {name}")
+            found[name] = row
+    return found
+
+
+def _machine(table: Table, row: Mapping[str, Any]) -> Machine:
+    subject = PREFIX + row["name"]
+    if unknown := sorted(set(row) - set(FIELDS) - {"name", "aliases"}):
+        raise RuleError(f"rules/{FILE}: {row['name']}: unknown fields: {', '.join(unknown)}")
+    return Machine(subject, **{name: _fact(table, subject, row, name) for name in FIELDS})
+
+
+def _fact(table: Table, subject: str, row: Mapping[str, Any], name: str) -> Fact[Any]:
+    if name not in row:
+        return unstated(subject, name)
+    try:
+        value, source = row[name]
+        words = table.sources[source]
+        known = FIELDS[name](value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RuleError(f"rules/{FILE}: {row['name']}: {name}: {error}") from error
+    return Known(
+        known, (Evidence(subject, f"rules/{FILE}: {name}", f"{value} [{words}]", when=table.updated),)
+    )
+
+
+def unstated(subject: str, name: str) -> Missing:
+    """The value of a fact that a profile or a cluster file does not state."""
+    look = Evidence(subject, name, "not stated")
+    words = name.replace("_", " ")
+    return Missing(
+        Cause.UNAVAILABLE, f"{subject} states no {words}", (look,), ask=f"state its {words} in a cluster file"
+    )
