@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -30,7 +31,7 @@ def numbers(text: str) -> Numbers | None:
 
 def family(cuda: str) -> Row | None:
     """The row with the oldest driver on which anything built with that CUDA's major release starts."""
-    return next((row for row in _rows("family") if cuda.split(".")[0] == str(row.values["cuda"])), None)
+    return next((row for row in _rows("family") if cuda.partition(".")[0] == str(row.values["cuda"])), None)
 
 
 def toolkit(cuda: str) -> Row | None:
@@ -70,7 +71,7 @@ def _rows(section: str) -> tuple[Row, ...]:
     """The rows of a section. Newer CUDA never needs an older driver, and torch never goes back in CUDA."""
     rows = load(FILE).rows(section)
     keys = _ORDERED[section]
-    for earlier, later in zip(rows, rows[1:], strict=False):
+    for earlier, later in pairwise(rows):
         if any(_number(earlier, key) > _number(later, key) for key in keys):
             raise later.wrong(f"out of order after {dict(earlier.values)}")
     return rows

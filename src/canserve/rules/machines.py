@@ -35,7 +35,7 @@ def _whole(value: object) -> int:
 
 def _truth(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"not true or false: {value!r}")
+        raise ValueError(f"not true or false: {value!r:.80}")  # noqa: TRY004 - one error type for all texts
     return value
 
 

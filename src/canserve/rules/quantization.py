@@ -126,7 +126,7 @@ def holds_in(row: Row, engine: str, version: str) -> bool | None:
 
 
 def limits(engine: str, method: str, blocks: bool, experts: bool) -> tuple[Row, ...]:
-    """The rows by which releases of an engine need more of the hardware than they say, releases not yet asked."""
+    """The rows by which releases of an engine need more of a GPU than they say, whatever the release."""
     names = related(method)
     return tuple(
         row

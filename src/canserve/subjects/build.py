@@ -318,3 +318,6 @@ class Build:
     """Weight formats it accepts: ``safetensors``, ``pt``, ``gguf``, ``mistral`` ..."""
     gguf_architectures: Fact[Mapping[str, Site] | None] = NOT_ASKED
     """GGUF architectures it maps itself; ``Known(None)``: it leaves that to the gguf and transformers packages."""
+    torch: Fact[str | None] = NOT_ASKED
+    """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``: looked,
+    none there. Filled by whoever found the build, not by the engine's reader."""
