@@ -225,7 +225,7 @@ def download(remote: Remote, place: Place, subject: str) -> FileBlob:
                 raise TreeError(unavailable(subject, remote.name, why, ask))
             digest, count = place.web.download(remote.url, handle, limit)
             _verify(remote, digest, count, subject)
-            blob = FileBlob(path, subject)  # stays readable when the name goes away
+            blob = FileBlob(path, subject, place.web.cost)  # stays readable when the name goes away
             place.cache.adopt("files", digest, path, count)
             return blob
     except WebError as error:

@@ -1,0 +1,36 @@
+"""Opening a file of an index as a tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from canserve.trees.archive.blob import FileBlob
+from canserve.trees.archive.remote import Place, Remote, RemoteBlob, download
+from canserve.trees.archive.sdist import TarTree, is_tar
+from canserve.trees.archive.zip import ZipTree
+from canserve.trees.tree import Tree
+
+
+def open_archive(path: Path, subject: str) -> Tree:
+    """A wheel or source distribution on this machine. Raises TreeError."""
+    kind = "source distribution" if is_tar(path) else "wheel" if path.suffix == ".whl" else "zip archive"
+    blob = FileBlob(path, subject)
+    return TarTree(blob, subject, kind) if is_tar(path) else ZipTree(blob, subject, kind)
+
+
+def open_remote(remote: Remote, place: Place, subject: str) -> Tree:
+    """A wheel by byte ranges, or a source distribution whole, through the cache. Raises TreeError."""
+    parts = urlsplit(remote.url)
+    if parts.scheme == "file":
+        return open_archive(Path(unquote(parts.path)), subject)
+    if is_tar(remote.name):
+        blob = download(remote, place, subject)
+        return TarTree(blob, subject, "source distribution on the package index, downloaded whole")
+    ranges = RemoteBlob(remote, place, subject)
+    tree = ZipTree(ranges, subject, "")
+    kind = "wheel" if remote.name.endswith(".whl") else "source distribution"
+    tree.origin = f"{kind} on the package index, read by byte ranges"
+    if ranges.refused:
+        tree.origin = f"{kind} on the package index, downloaded whole: {ranges.refused}"
+    return tree
