@@ -185,11 +185,7 @@ def _folder(path: Path, project: str, subject: str) -> _Seen | Missing:
         if path.suffix in {".html", ".htm"}:
             offer = parse_page(path.read_bytes()[:MAX_PAGE], "text/html", path.absolute().as_uri(), project)
             return _Seen(offer, Evidence(subject, str(path), f"{len(offer.files)} files"))
-        paths = (
-            [path]
-            if path.is_file()
-            else [one for one, _ in zip(path.iterdir(), range(MAX_FOLDER), strict=False)]
-        )
+        paths = [path] if path.is_file() else list(islice(path.iterdir(), MAX_FOLDER))
     except FileNotFoundError:
         return _Seen(None, Evidence(subject, str(path), "no such folder"))
     except PageError as error:
