@@ -73,6 +73,13 @@ def stands_in(row: Row, scheme: Scheme) -> bool:
     return (bits is None or bits in row.values["bits"]) and symmetric in {None, row.values["symmetric"]}
 
 
+def class_names(method: str) -> frozenset[str]:
+    """Every name that a scheme row of the method's format speaks of."""
+    keys = ("names", "maybe", "weight_only", "moe")
+    rows = [row for row in _schemes() if row.values["method"] in related(method)]
+    return frozenset(name for row in rows for key in keys for name in row.texts(key))
+
+
 def scheme_rows(method: str, wanted: Scheme) -> tuple[Row, ...]:
     """The rows for one way of storing weights in a method's format; empty: no rule knows it."""
     names = related(method)
@@ -135,6 +142,14 @@ def limits(engine: str, method: str, blocks: bool, experts: bool) -> tuple[Row, 
         and names & set(row.texts("methods"))
         and ((row.values.get("blocks") and blocks) or (row.values.get("experts") and experts))
     )
+
+
+def limited(row: Row, version: str) -> bool | None:
+    """Whether a limit holds for a release; None: the version cannot tell, or is newer than what was read."""
+    inside = covers(row.text("releases"), version)
+    if inside and "read_to" in row.values and covers(f"<={row.text('read_to')}", version) is not True:
+        return None
+    return inside
 
 
 def in_blocks(quantization: Quantization) -> bool:
