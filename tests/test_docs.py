@@ -1,0 +1,70 @@
+"""What the papers show is what the tool prints. ``./dev docs`` writes it anew, this compares.
+
+In README.md every ``console`` block is one command and the whole of what it shows on an 80-column terminal;
+every ``python`` block runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from terminal import on_terminal
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+REFERENCE = ROOT / "docs" / "checks.md"
+WRITE = bool(os.environ.get("CANSERVE_WRITE"))
+BLOCK = re.compile(r"```console\n\$ (canserve (?:[^\n]*\\\n)*[^\n]*)\n(.*?)```", re.DOTALL)
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def shown(command: str) -> str:
+    words = command.replace("\\\n", " ").split()
+    _, stdout, stderr = on_terminal(
+        [str(Path(sys.executable).with_name(words[0])), *words[1:]], environment={"NO_COLOR": "1"}
+    )
+    assert "canserve failed" not in stderr, stderr
+    return stdout
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.parametrize("command", [match[1] for match in BLOCK.finditer(README.read_text())])
+def test_readme_shows_real_output(command: str) -> None:
+    text = README.read_text()
+    block = next(match for match in BLOCK.finditer(text) if match[1] == command)
+    real = shown(command)
+    if WRITE:
+        README.write_text(text.replace(block[0], f"```console\n$ {command}\n{real}```"))
+        return
+    assert block[2] == real, "run ./dev docs and look at the difference"
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.parametrize("code", PYTHON.findall(README.read_text()))
+def test_readme_code_runs(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_check_reference_is_the_generated_one() -> None:
+    command = [str(Path(sys.executable).with_name("canserve")), "checks", "--format", "md"]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = f"# Checks\n\nWritten by `./dev docs`. A name is a claim and never changes its meaning.\n\n{table}"
+    if WRITE:
+        REFERENCE.parent.mkdir(exist_ok=True)
+        REFERENCE.write_text(page)
+    assert REFERENCE.read_text() == page, "run ./dev docs and look at the difference"
+
+
+def test_readme_names_every_command_and_exit_code() -> None:
+    text = README.read_text()
+    for command in ("check", "build", "model", "machine", "checks", "schema", "cache"):
+        assert f"canserve {command}" in text
