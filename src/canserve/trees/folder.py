@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from canserve.facts import Missing
@@ -31,6 +32,11 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 
 class _NowhereError(Exception):
     """A path that cannot be followed to its end; carries why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    linked: bool
 
 
 class FolderTree:
@@ -56,6 +62,7 @@ class FolderTree:
             return Children(holes=(Hole(folder, self._trouble(folder, error)),))
         files: dict[str, Entry] = {}
         folders: list[str] = []
+        linked = set[str]()
         holes: list[Hole] = []
         for name, kind in self._scan(real, folder):
             match kind:
@@ -63,9 +70,11 @@ class FolderTree:
                     files[name] = kind
                 case Missing():
                     holes.append(Hole(below(folder, printable(name)) if name else folder, kind))
-                case _:
+                case _Folder():
                     folders.append(name)
-        return Children(files, tuple(folders), tuple(holes))
+                    if kind.linked:
+                        linked.add(name)
+        return Children(files, tuple(folders), frozenset(linked), tuple(holes))
 
     def listing(self, prefix: str = "") -> Listing:
         """All files below a folder; links to a folder above themselves are not followed for ever."""
@@ -86,7 +95,7 @@ class FolderTree:
                         entries[path] = kind
                     case Missing():
                         holes.append(Hole(below(folder, printable(name)) if name else folder, kind))
-                    case _:
+                    case _Folder():
                         deeper.append((path, chain))
             todo.extend(reversed(deeper))
             if len(entries) + len(holes) > MAX_FILES:
@@ -151,8 +160,8 @@ class FolderTree:
         finally:
             os.close(handle)
 
-    def _scan(self, real: str, folder: str) -> Iterator[tuple[str, Entry | Missing | None]]:
-        """Names in a folder, sorted: an Entry for a file, None for a folder, Missing for what is neither.
+    def _scan(self, real: str, folder: str) -> Iterator[tuple[str, Entry | Missing | _Folder]]:
+        """Names in a folder, sorted: files, folders, and Missing for what is neither.
 
         The name is empty where the folder as a whole is meant.
         """
@@ -172,12 +181,12 @@ class FolderTree:
         for entry in sorted(seen, key=lambda one: one.name):
             yield entry.name, self._kind_of(entry, below(folder, entry.name))
 
-    def _kind_of(self, entry: os.DirEntry[str], path: str) -> Entry | Missing | None:
+    def _kind_of(self, entry: os.DirEntry[str], path: str) -> Entry | Missing | _Folder:
         if why := refusal(entry.name):
             return unreadable(self.subject, path, why)
         try:
             if entry.is_dir(follow_symlinks=False):
-                return None
+                return _Folder(linked=False)
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 real = self._real(path)
@@ -185,7 +194,7 @@ class FolderTree:
                     return unavailable(self.subject, path, "a link to nothing")
                 status = os.lstat(self._at(real))
             if stat.S_ISDIR(status.st_mode):
-                return None
+                return _Folder(linked=True)
         except (OSError, _NowhereError) as error:
             return self._trouble(path, error)
         if not stat.S_ISREG(status.st_mode):

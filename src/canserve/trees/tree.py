@@ -50,6 +50,8 @@ class Children:
     files: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     folders: tuple[str, ...] = ()
     """Sorted."""
+    linked: frozenset[str] = frozenset()
+    """Of the folders those that are links to others in the same tree."""
     holes: tuple[Hole, ...] = ()
     """Names in it that are neither (a link out of the tree), or the folder itself when it was cut short."""
 
