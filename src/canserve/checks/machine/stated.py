@@ -1,0 +1,30 @@
+"""The machine of a case, and facts that a profile need not state."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from canserve.checks.case import Case
+from canserve.checks.reader import NotApplicable, Reader
+from canserve.facts import Cause, Fact, Missing
+from canserve.subjects.machine import Machine
+
+T = TypeVar("T")
+
+
+def machine_of(case: Case) -> Machine:
+    """The machine; a check with ``needs_machine`` is only run with one."""
+    if case.machine is None:
+        raise NotApplicable("no machine was named (--on)")
+    return case.machine
+
+
+def read_stated(reader: Reader, fact: Fact[T], otherwise: str) -> T:
+    """A fact that profiles may leave open: unstated, the check does not apply and says what is needed.
+
+    A machine that could not be looked at still makes the answer unknown.
+    """
+    if isinstance(fact, Missing) and fact.cause is Cause.UNAVAILABLE:
+        reader.cite(fact.evidence)
+        raise NotApplicable(f"{fact.why}; {otherwise}")
+    return reader.read(fact)
