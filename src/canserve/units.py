@@ -21,7 +21,7 @@ class Bytes:
     @classmethod
     def parse(cls, text: str) -> Bytes:
         """``141 GB``, ``121GiB``, ``512`` -> bytes. Raises ValueError on anything else."""
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", text, re.IGNORECASE)
+        match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]i?)?b?\s*", text, re.IGNORECASE)
         if match is None:
             raise ValueError(f"not a number of bytes: {text!r} (write 141 GB or 121 GiB)")
         return cls(round(float(match[1]) * _STEP[(match[2] or "").lower()]))

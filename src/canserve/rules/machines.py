@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
@@ -45,6 +46,12 @@ def _text(value: object) -> str:
     return value
 
 
+def _version(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,5}){0,3}", value):
+        raise ValueError(f"not a version: {value!r:.80} (write 580.95.05)")
+    return value
+
+
 def _one_of(*allowed: str) -> Convert:
     def check(value: object) -> str:
         if value not in allowed:
@@ -67,9 +74,9 @@ FIELDS: Mapping[str, Convert] = {
     "unified_memory": _truth,
     "bandwidth": _rate,
     "cpu_arch": _one_of("x86_64", "aarch64"),
-    "driver": _text,
-    "cuda": _text,
-    "libc": _text,
+    "driver": _version,
+    "cuda": _version,
+    "libc": _version,
     "fp8": _truth,
     "fp4": _truth,
     "intra_node": _text,

@@ -174,8 +174,8 @@ def _by_hardware(reader: Reader, label: str, scheme: Scheme, capability: Capabil
     if capability >= minimum:
         return None
     return Unknown(
-        f"GPUs multiply {label} themselves from {minimum} on; this one has {capability}, and what the build's "
-        "class needs was not read",
+        f"GPUs multiply {label} themselves from {minimum} on; this one has {capability}, and what the "
+        "build's class needs was not read",
         "start it once, or use a GPU of that capability",
     )
 

@@ -68,8 +68,8 @@ def _judge(reader: Reader, case: Case, wanted: Wanted, oldest: Row, own: Row | N
         return Yes(f"driver {driver} runs {what}", wanted.needs)
     newer = own.text("driver") if own is not None else "the driver that came with it"
     return Unknown(
-        f"driver {driver} runs machine code of {what}, but compiles its PTX only from {newer} on; whether this "
-        "build needs PTX on this GPU was not read",
+        f"driver {driver} runs machine code of {what}, but compiles its PTX only from {newer} on; whether "
+        "this build needs PTX on this GPU was not read",
         f"update the driver to {newer}, or start it once",
     )
 

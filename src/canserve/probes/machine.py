@@ -1,0 +1,219 @@
+"""Machines as a user names them: ``profile:h200``, a cluster file, or a host that is not probed yet.
+
+A cluster file says which machines there are, how to reach them, and what is known of each:
+
+    [nodes.head]
+    profile = "dgx-spark"
+    address = "spark-1"
+    internet = true
+    driver = "580.95.05"
+    source = "read on the machine"
+
+    [nodes.second]
+    profile = "dgx-spark"
+    address = "spark-2"
+    through = "head"
+    internet = false
+
+``profile`` gives the facts of a kind of machine; any fact may be stated beside it and then wins. ``source``
+says where the stated facts come from.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.rules.machines import FIELDS, PREFIX, every_name, names, profile, unstated
+from canserve.subjects.cluster import Cluster, Node
+from canserve.subjects.machine import Machine
+
+SUFFIX = ".toml"
+MAX_BYTES = 1 << 20
+"""Largest cluster file that is read, in bytes."""
+MAX_NODES = 1000
+MAX_TEXT = 255
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:%\[\]-]*")
+"""An ssh destination; it never begins with a dash, so that no command takes it for an option."""
+REACH = {"profile", "address", "through", "internet", "source"}
+
+
+class MachineError(ValueError):
+    """A machine that cannot be what was named: one line that says what is wrong and where."""
+
+
+def read_machine(target: str) -> Machine:
+    """One machine. Raises MachineError for a profile that does not exist."""
+    if target.lower().startswith(PREFIX):
+        return _profile(target[len(PREFIX) :], target)
+    return unprobed(target)
+
+
+def read_machines(target: str) -> tuple[Machine, ...]:
+    """All machines that a target of ``--on`` stands for. Raises MachineError."""
+    if target.endswith(SUFFIX):
+        return tuple(node.machine for node in read_cluster(Path(target)).nodes)
+    return (read_machine(target),)
+
+
+def unprobed(target: str) -> Machine:
+    """``local`` or an ssh destination: nothing is known of it."""
+    why = f"{target} was not looked at: machines are not probed yet"
+    nothing = Missing(
+        Cause.UNREACHED,
+        why,
+        (Evidence(target, "not probed", "nothing", whole=False),),
+        ask="name a profile (profile:h200) or a cluster file",
+    )
+    return Machine(target, **dict.fromkeys(FIELDS, nothing))
+
+
+def read_cluster(path: Path) -> Cluster:
+    """The machines of a cluster file. Raises MachineError: unreadable, malformed, or contradicting itself."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror or error}") from error
+    if len(data) > MAX_BYTES:
+        raise MachineError(f"{path}: larger than {MAX_BYTES} bytes")
+    return parse_cluster(data, str(path))
+
+
+def parse_cluster(data: bytes, name: str) -> Cluster:
+    """A cluster from the bytes of its file. Raises MachineError."""
+    try:
+        text = data.decode("utf-8")
+        table = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise MachineError(f"{name}: not TOML: {_plain(error)}") from error
+    return _Reading(name, text).cluster(table)
+
+
+class _Reading:
+    """One cluster file being read; knows where things stand in it, for messages and evidence."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.lines = text.splitlines()
+
+    def cluster(self, table: Mapping[str, Any]) -> Cluster:
+        """The whole file."""
+        if unknown := sorted(set(table) - {"nodes"}):
+            raise self.wrong(f"unknown key {_plain(unknown[0])}", "", unknown[0])
+        nodes = table.get("nodes")
+        if not isinstance(nodes, dict) or not nodes:
+            raise MachineError(f"{self.name}: names no machines: write [nodes.NAME] tables")
+        if len(nodes) > MAX_NODES:
+            raise MachineError(f"{self.name}: more than {MAX_NODES} nodes")
+        read = tuple(self._node(name, values) for name, values in nodes.items())
+        for node in read:
+            self._reachable(node, {other.name: other for other in read})
+        return Cluster(self.name, read)
+
+    def _node(self, name: str, values: object) -> Node:
+        if not NAME.fullmatch(name):
+            raise MachineError(
+                f"{self.name}: {_plain(name)} is no name for a node: letters, digits, . _ and -"
+            )
+        if not isinstance(values, dict):
+            raise self.wrong(f"{name} is not a table: write [nodes.{name}]", "nodes", name)
+        if unknown := sorted(set(values) - REACH - set(FIELDS)):
+            near = get_close_matches(unknown[0], REACH | set(FIELDS), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise self.wrong(f"{name} has the unknown key {_plain(unknown[0])}{hint}", name, unknown[0])
+        internet = values.get("internet")
+        if internet is not None and not isinstance(internet, bool):
+            raise self.wrong(f"{name}: internet is true or false", name, "internet")
+        address = self._text(name, values, "address")
+        if address is not None and not ADDRESS.fullmatch(address):
+            raise self.wrong(f"{name}: {_plain(address)} is no ssh destination", name, "address")
+        return Node(name, self._machine(name, values), address, self._text(name, values, "through"), internet)
+
+    def _machine(self, name: str, values: Mapping[str, Any]) -> Machine:
+        """The profile's facts, and over them those that the file states."""
+        kind = self._text(name, values, "profile")
+        subject = f"{name} ({self.name})"
+        facts: dict[str, Fact[Any]] = {field: unstated(subject, field) for field in FIELDS}
+        if kind is not None:
+            kind = kind.removeprefix(PREFIX)
+            if (found := profile(kind)) is None:
+                raise self.wrong(no_profile(kind), name, "profile")
+            facts = {field: getattr(found, field) for field in FIELDS}
+        source = self._text(name, values, "source") or "stated in the cluster file"
+        facts |= {f: self._fact(subject, name, f, values[f], source) for f in FIELDS if f in values}
+        return Machine(subject, **facts)
+
+    def _fact(self, subject: str, node: str, field: str, value: object, source: str) -> Fact[Any]:
+        try:
+            known = FIELDS[field](value)
+        except (TypeError, ValueError) as error:
+            raise self.wrong(f"{node}: {field}: {_plain(error)}", node, field) from error
+        how = f"{self.name}:{self.line(node, field) or 1}"
+        return Known(known, (Evidence(subject, how, f"{field} = {value} [{source}]"),))
+
+    def _text(self, node: str, values: Mapping[str, Any], key: str) -> str | None:
+        value = values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str) or not value or len(value) > MAX_TEXT or not value.isprintable():
+            raise self.wrong(f"{node}: {key} is not a short text", node, key)
+        return value
+
+    def _reachable(self, node: Node, nodes: Mapping[str, Node]) -> None:
+        """Every ``through`` names a node, and following them comes to an end."""
+        seen = [node.name]
+        while (via := nodes[seen[-1]].through) is not None:
+            if via not in nodes:
+                raise self.wrong(
+                    f"{seen[-1]}: through names no node of this file: {_plain(via)}", seen[-1], "through"
+                )
+            if via in seen:
+                raise self.wrong(f"{node.name} is reached only through itself", node.name, "through")
+            seen.append(via)
+
+    def wrong(self, why: str, node: str, key: str) -> MachineError:
+        """The error, with the line the key stands on where it can be found."""
+        line = self.line(node, key)
+        return MachineError(f"{self.name}:{line}: {why}" if line else f"{self.name}: {why}")
+
+    def line(self, node: str, key: str) -> int | None:
+        """The line of ``key`` inside ``[nodes.node]``, as far as it is written in the usual way."""
+        inside = node in {"", "nodes"}
+        for number, line in enumerate(self.lines, 1):
+            if header := re.fullmatch(r"\s*\[+\s*(.*?)\s*\]+\s*(#.*)?", line):
+                inside = _bare(header[1].split(".")[-1]) == node or node in {"", "nodes"}
+                if inside and _bare(header[1].split(".")[-1]) == key:
+                    return number
+            elif inside and "=" in line and _bare(line.split("=")[0].split(".")[-1]) == key:
+                return number
+        return None
+
+
+def no_profile(name: str) -> str:
+    """What to say of a profile that does not exist."""
+    near = get_close_matches(name.lower(), every_name(), n=3)
+    known = f"near ones: {', '.join(near)}" if near else f"known: {', '.join(names())}"
+    return f"no profile {_plain(name)}; {known}"
+
+
+def _profile(name: str, target: str) -> Machine:
+    found = profile(name)
+    if found is None:
+        raise MachineError(f"{_plain(target)}: {no_profile(name)}")
+    return found
+
+
+def _bare(word: str) -> str:
+    return word.strip().strip("\"'")
+
+
+def _plain(value: object) -> str:
+    """Text from outside, on one line, without what a terminal would act on, and short."""
+    return "".join(c if c.isprintable() else "?" for c in str(value))[:MAX_TEXT]
