@@ -16,8 +16,8 @@ from jinja2.parser import Parser
 
 from canserve.checks.chat_template.budget import Unsupported
 
-MAX_SOURCE = 256 << 10
-"""Largest template that is parsed, in characters; the largest one known is under 64 Ki."""
+MAX_SOURCE = 128 << 10
+"""Largest template that is parsed, in characters; of 176 templates in use the largest has 19 000."""
 MAX_DEPTH = 60
 """Deepest nesting of statements; Python refuses generated code that is indented further than 100 levels."""
 MAX_LOOPS = 16

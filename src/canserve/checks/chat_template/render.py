@@ -299,7 +299,7 @@ class Interpreter(Expressions):
 
     def _function(self, node: nodes.Macro | nodes.CallBlock, frame: Frame, name: str) -> Macro:
         """A macro as jinja2's own runtime binds its arguments, with a body that is walked here."""
-        arguments = [argument.name for argument in node.args]
+        arguments = tuple(argument.name for argument in node.args)
         used = self._undeclared(node, ("caller", "kwargs", "varargs"))
         special = [word for word in ("caller", "kwargs", "varargs") if word in used and word not in arguments]
         symbols = self._inner(node, frame, names=special)
@@ -314,7 +314,8 @@ class Interpreter(Expressions):
             return self._body_text(node.body, inner)[0]
 
         catches = ("kwargs" in special, "varargs" in special, "caller" in used)
-        return Macro(self.sandbox, body, name, arguments, *catches)
+        # A tuple, as jinja2's own compiler passes: a template can print it.
+        return Macro(self.sandbox, body, name, arguments, *catches)  # type: ignore[arg-type]
 
     def _undeclared(
         self, node: nodes.For | nodes.Macro | nodes.CallBlock, names: tuple[str, ...]
