@@ -7,12 +7,12 @@ import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from canserve.engines.sources import Sources
 from canserve.engines.static import modules
 from canserve.engines.static.bounds import source_of
 from canserve.engines.static.evaluate import Constants
+from canserve.engines.static.interpret import RAISES, Interpreter
 from canserve.engines.static.linearize import linearize
 from canserve.engines.static.scan import Binding, Imported, Module, flat, scan
 from canserve.engines.static.sites import (
@@ -29,9 +29,6 @@ from canserve.engines.static.sites import (
 )
 from canserve.engines.static.values import Ref, Value, symbolic
 from canserve.facts import Cause, Missing
-
-if TYPE_CHECKING:
-    from canserve.engines.static.interpret import Interpreter
 
 MAX_HOPS = 40
 """Re-exports, aliases and base classes that are followed in a row."""
@@ -57,8 +54,6 @@ class ClassGraph:
     @cached_property
     def interpreter(self) -> Interpreter:
         """Carries out small functions of the package on its classes."""
-        from canserve.engines.static.interpret import Interpreter
-
         return Interpreter(self)
 
     # -- modules
@@ -193,7 +188,12 @@ class ClassGraph:
         if not getter or name.startswith("__") or not isinstance(getter[-1].bound, ast.FunctionDef):
             return []
         function = FunctionSite(found.name, getter[-1].bound, found.path)
-        return self.interpreter.sites(self.interpreter.call(function, [name]))
+        value = self.interpreter.call(function, [name])
+        if value is RAISES:
+            return []
+        if value is None or isinstance(value, str | int | float):
+            return [Assigned(found.name, ast.Constant(value), found.path)]
+        return self.interpreter.sites(value) or [self._unfollowed(f"{found.name}.{name}", "made at run time")]
 
     def resolve_expression(self, module: str, node: ast.expr) -> list[Resolved]:
         """What an expression standing at a module's top level is: a name, an attribute, a call, ..."""

@@ -36,6 +36,8 @@ CALL_STEPS = 60_000
 MAX_CALLS = 16
 """Calls within calls."""
 
+RAISES = Opaque("raise")
+"""What a call comes out as that certainly raises."""
 _EFFECTLESS = (ast.Expr, ast.Pass, ast.Import, ast.ImportFrom, ast.Assert, ast.Raise)
 
 
@@ -67,12 +69,17 @@ class Interpreter:
     def call(
         self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value] | None = None
     ) -> Value:
-        """What ``function(*args, **kwargs)`` returns; ``Opaque`` where that is not decided by the sources."""
+        """What ``function(*args, **kwargs)`` returns; ``Opaque`` where that is not decided by the sources.
+
+        ``RAISES`` where it certainly ends in a ``raise``.
+        """
         if not isinstance(function, FunctionSite):
             return Opaque("not a function")
         try:
             return self.invoke(function, args, kwargs or {}, Budget(CALL_STEPS))
-        except (*FAILURES, Exhausted, _Raised, RecursionError):
+        except _Raised:
+            return RAISES
+        except (*FAILURES, Exhausted, RecursionError):
             return Opaque(f"{getattr(function.node, 'name', 'lambda')}(...)")
 
     def value(self, module: str, node: ast.expr, names: Mapping[str, Value] | None = None) -> Value:
