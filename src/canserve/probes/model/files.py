@@ -81,9 +81,9 @@ class Files:
 
     def gap(self, name: str) -> Missing | None:
         """Why ``name`` may exist although it was not listed."""
-        return (
-            None if name in self._entries else next((h.missing for h in self.holes if h.covers(name)), None)
-        )
+        if name in self._entries or name in self._repository.absent:
+            return None
+        return next((hole.missing for hole in self.holes if hole.covers(name)), None)
 
     def matching(self, test: Callable[[str], bool]) -> Fact[tuple[str, ...]]:
         """Names at the top level that pass a test; Missing: none does, but the listing has a hole there."""

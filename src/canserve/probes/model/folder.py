@@ -106,11 +106,15 @@ class Folder:
                 file.seek(start)
                 return file.read(-1 if end is None else max(0, end - start))
         except FileNotFoundError:
-            link = self._place(path).is_symlink()
-            why = "a link to nothing: its content is not on this disk" if link else "the file is gone"
-            raise TreeError(self._missing(path, why, "download the model again")) from None
+            raise TreeError(self._lost(path)) from None
         except OSError as error:
             raise TreeError(self._missing(path, _reason(error))) from None
+
+    def _lost(self, path: str) -> Missing:
+        """A listed file that is not there."""
+        link = self._place(path).is_symlink()
+        why = "a link to nothing: its content is not on this disk" if link else "the file is gone"
+        return self._missing(path, why, "download the model again")
 
     def read_spans(self, spans: Sequence[Span]) -> Sequence[bytes | Missing]:
         """Several reads, one after the other: a disk gains nothing from threads here."""

@@ -18,6 +18,7 @@ from canserve.subjects.model import Parameters, Quantization
 from canserve.trees.tree import TreeError
 
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
+_ENDING = re.compile(r"\.gguf$", re.IGNORECASE)
 _WIDTH = re.compile(r"(?:I?Q|TQ|MXFP|NVFP)(\d)")
 _PLAIN = {"F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"}
 
@@ -41,7 +42,7 @@ def variants(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for name in sorted(names):
         match = SHARD.fullmatch(name)
-        found.setdefault(match["stem"] if match else name[: -len(".gguf")], []).append(name)
+        found.setdefault(match["stem"] if match else _ENDING.sub("", name), []).append(name)
     return {stem: tuple(parts) for stem, parts in found.items()}
 
 
@@ -56,7 +57,7 @@ def read_gguf(files: Files, wanted: str | None = None) -> Reading:
     ``wanted`` is a file name, or a quantization such as ``Q4_K_M``. Without it, and with several of them
     there, what they share is read from the first and what differs is Missing, naming them.
     """
-    names = [name for name in files.names if name.lower().endswith(".gguf")]
+    names = [name for name in files.names if name.lower().endswith(".gguf") or name == wanted]
     projectors = tuple(sorted(name for name in names if is_projector(name)))
     asked = [wanted] if wanted in projectors else [name for name in names if not is_projector(name)]
     models = variants(asked or names)

@@ -38,10 +38,12 @@ class Snapshot(Folder):
         here = super().listing()
         recorded = self._recorded()
         if recorded is None:
-            why = "not in the Hub's cache on this disk"
-            rest = Missing(Cause.UNREACHED, why, (self._seen("Hub cache", why, whole=False),), ONLINE)
-            return Listing(here.entries, (*here.holes, Hole("", rest)))
+            return Listing(here.entries, (*here.holes, Hole("", self._lost("the file"))))
         return Listing({**recorded, **here.entries}, here.holes)
+
+    def _lost(self, path: str) -> Missing:
+        why = f"{path} is not in the Hub's cache on this disk"
+        return Missing(Cause.UNREACHED, why, (self._seen("Hub cache", why, whole=False),), ONLINE)
 
     def _recorded(self) -> Mapping[str, Entry] | None:
         """``trees/<commit>.json``, which newer releases of huggingface_hub write."""

@@ -95,7 +95,8 @@ class HubClient:
             ) as response:
                 self._count(0, 1 + len(response.history))
                 skip = self._judge(response.status_code, response.headers, start, ranged)
-                return self._body(response.iter_raw(1 << 16), skip, end - start, ranged)
+                # Without a chunk size: one would be waited for, however slowly it fills.
+                return self._body(response.iter_raw(), skip, end - start, ranged)
         except (http_error, OSError, ValueError) as error:  # ValueError: a redirect to no URL at all
             why = f"{type(error).__name__}: {plain(str(error), 120)}"
             raise _Refused(Cause.UNREACHED, why, f"make {self.endpoint} reachable", again=True) from None

@@ -38,6 +38,8 @@ def locate(spec: str, options: Options) -> Target | Missing:
 
     Of a Hub repository with several GGUF quantizations, ``org/name:Q4_K_M`` or ``org/name/file.gguf`` is one.
     """
+    if not spec:
+        return _refused(spec, "an empty name is not a Hub id", "write org/name, or a path that exists")
     path = Path(spec).expanduser() if spec.startswith("~") else Path(spec)
     try:
         mode = path.stat().st_mode
