@@ -227,6 +227,10 @@ class TransformersTable(Protocol):
         """The model classes that transformers maps to this type."""
         ...
 
+    def tokenizer_classes(self, version: str) -> frozenset[str] | None:
+        """Tokenizer classes that it offers, former names it still serves included; None: not recorded."""
+        ...
+
     def gguf_architectures(self, version: str) -> frozenset[str]:
         """Values of ``general.architecture`` that its GGUF loader reads."""
         ...
