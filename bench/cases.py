@@ -90,7 +90,7 @@ def row(data: Mapping[str, Any]) -> Row:
 
 def exact_version(text: str) -> str | None:
     """`0.9.0 (transformers 4.53.2)` -> `0.9.0`; None when the text names no single version."""
-    word = text.split(" ")[0].rstrip("+")
+    word = text.split(" ", maxsplit=1)[0].rstrip("+")
     if word.startswith("<") or not word:
         return None
     try:

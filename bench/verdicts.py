@@ -21,12 +21,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from canserve.index.history import history
+from canserve.index.tables import transformers_table
 from cases import SHARED, Row, config_of, rows
 from packaging.version import Version
 
 from canserve.api import BuildReport, Options, check
-from canserve.index.history import history
-from canserve.index.tables import transformers_table
 from canserve.verdict import No, word
 
 SCOPE = {
@@ -110,7 +110,7 @@ def blamed(report: BuildReport, scope: Sequence[str] | None) -> list[tuple[str, 
     return out
 
 
-def minimum_claims(model_types: Mapping[str, str]) -> None:
+def minimum_claims() -> None:
     """Human claims of a first release against the registries: every disagreement is printed."""
     by_model = {r.data["model"]: r.architecture for r in rows("verdict_works.jsonl") if r.architecture}
     agree, other = 0, []
@@ -143,7 +143,7 @@ def main() -> int:
     given = parser.parse_args()
     table = transformers_table()
     newest = table.versions[-1]
-    model_types = {a: sorted(t)[0] for a, t in table.types_by_architecture(newest).items()}
+    model_types = {a: min(t) for a, t in table.types_by_architecture(newest).items()}
     notes = tomllib.loads(NOTES.read_text()) if NOTES.exists() else {}
     wrong: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -183,7 +183,7 @@ def main() -> int:
                 print(f"  {label:12}", "  ".join(f"{k} {v}" for k, v in sorted(counter.items())))
             for reason, count in sorted(left_out.items()):
                 print(f"  left out {count:3}  {reason}")
-    minimum_claims(model_types)
+    minimum_claims()
     explained = [w for w in wrong if w[0] in notes]
     print(f"\ncalled wrongly: {len(wrong)}, of which {len(explained)} because the row's data is wrong")
     for identity, text in wrong:

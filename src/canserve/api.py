@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from canserve.facts import Missing
-from canserve.subjects.build import Build
+from canserve.checks.case import Case, Wish
+from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.subjects.build import Build, Want
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
+
+T = TypeVar("T")
 
 
 class SpecError(ValueError):
@@ -77,39 +81,150 @@ def check(
 ) -> Report:
     """Judge each build for this model, and on this machine or cluster where one is named.
 
-    Raises SpecError when the model, a build, the machine or a flag is not written as it can be understood;
-    what cannot be *read* is never an exception but an unknown verdict that says so.
+    Raises SpecError when the machine or a flag is not written as it can be understood; what cannot be
+    *read* is never an exception but an unknown verdict that says so.
     """
-    from canserve.judging import judge
+    options = options or Options()
+    wish = _wish(options.flags)
+    machines = _machines(on) if on else ()
+    subject = read_model(model, options)
+    want = wanted(subject, wish, machines)
+    cost = Cost()
+    reports = []
+    for target in builds:
+        for arch, group in _by_arch(machines, options.arch):
+            build, moved = _open(target, want, options, arch)
+            cost += moved
+            reports.append(_judge(subject, target, build, group, on, wish))
+    return Report(subject, tuple(reports), cost)
 
-    return judge(model, builds, on, options or Options())
+
+def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
+    """What has to be read of a build to judge it for this model; nothing else is read."""
+    names = set(_value(model.architectures, ()))
+    if wish.speculative and wish.speculative[0].isupper():
+        names.add(wish.speculative)
+    model_type = _value(model.model_type, None)
+    quantization = _value(model.quantization, None)
+    methods = {wish.quantization} if wish.quantization else set()
+    if quantization is not None:
+        methods |= {quantization.method, quantization.declared, *quantization.aliases}
+    if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value:
+        methods.add("gguf")
+    return Want(
+        architectures=frozenset(names),
+        model_types=frozenset({model_type} if model_type else ()),
+        quantization=frozenset(methods),
+        flags=bool(wish.flags),
+        attention=bool(machines) and wish.kv_cache_dtype is not None,
+    )
 
 
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
-    from canserve.judging import open_build
-    from canserve.subjects.build import Want
-
-    return open_build(target, Want.everything(), options or Options())[0]
+    options = options or Options()
+    return _open(target, Want.everything(), options, options.arch)[0]
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
     """One model: Hub id, folder, config.json or GGUF file."""
-    from canserve.judging import open_model
+    from canserve.probes.model import Options as ModelOptions
+    from canserve.probes.model import read_model as read
 
-    return open_model(spec, options or Options())
+    options = options or Options()
+    _say(options, f"reading {spec}")
+    return read(spec, options=ModelOptions(offline=options.offline))
 
 
 def read_machine(spec: str, options: Options | None = None) -> Machine | Missing:
-    """One machine, by profile."""
-    from canserve.judging import open_machines
-
-    machines = open_machines(spec, options or Options())
-    return machines if isinstance(machines, Missing) else machines[0]
+    """One machine, by profile. Raises SpecError for a profile that does not exist."""
+    del options
+    return _machines(spec)[0]
 
 
 def machine_names() -> tuple[str, ...]:
     """Every machine profile, as ``--on`` takes it."""
-    from canserve.probes.machine import profile_names
+    from canserve.rules.machines import names
 
-    return profile_names()
+    return tuple(f"profile:{name}" for name in names())
+
+
+def _value(fact: Fact[T], default: T) -> T:
+    return fact.value if isinstance(fact, Known) else default
+
+
+def _say(options: Options, what: str) -> None:
+    if options.progress is not None:
+        options.progress(what)
+
+
+def _wish(flags: Sequence[str]) -> Wish:
+    from canserve.checks.wish import parse_wish
+
+    return parse_wish(flags)
+
+
+def _machines(spec: str) -> tuple[Machine, ...]:
+    from canserve.probes.machine import MachineError, read_machines
+
+    try:
+        return read_machines(spec)
+    except MachineError as error:
+        raise SpecError(str(error), "canserve machine --list names every profile") from error
+
+
+def _by_arch(
+    machines: Sequence[Machine], chosen: str | None
+) -> tuple[tuple[str | None, tuple[Machine, ...]], ...]:
+    """Machines grouped by CPU architecture: each group is judged with the wheel made for it."""
+    groups: dict[str | None, list[Machine]] = {}
+    for machine in machines:
+        arch = chosen or (machine.cpu_arch.value if isinstance(machine.cpu_arch, Known) else None)
+        groups.setdefault(arch, []).append(machine)
+    return tuple((arch, tuple(group)) for arch, group in groups.items()) or ((chosen, ()),)
+
+
+def _open(target: str, want: Want, options: Options, arch: str | None) -> tuple[Build | Missing, Cost]:
+    from canserve.index import transformers_table
+    from canserve.probes.build import Reading
+    from canserve.probes.build import read_build as read
+
+    _say(options, f"reading {target}")
+    reading = Reading(want, transformers_table(), offline=options.offline, arch=arch)
+    build, cost = read(target, reading)
+    if isinstance(build, Build) and options.transformers is not None:
+        build = with_transformers(build, options.transformers)
+    return build, cost
+
+
+def with_transformers(build: Build, version: str) -> Build:
+    """The same build, judged as if this release of transformers were installed beside it."""
+    told = Evidence("transformers", f"--with transformers=={version}", f"{version}, as the user says")
+    return replace(build, transformers=replace(build.transformers, installed=Known(version, (told,))))
+
+
+def _judge(
+    model: Model,
+    target: str,
+    build: Build | Missing,
+    machines: Sequence[Machine],
+    on: str | None,
+    wish: Wish,
+) -> BuildReport:
+    from canserve.checks import CHECKS
+    from canserve.index import release_history
+
+    if isinstance(build, Missing):
+        return BuildReport(build, target, on, (), ())
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    for machine in machines or (None,):
+        case = Case(model, build, machine, wish, release_history())
+        for each in CHECKS:
+            judged = each.judge(case)
+            if isinstance(judged, Skipped):
+                if judged not in skipped:
+                    skipped.append(judged)
+            elif judged not in findings:
+                findings.append(judged)
+    return BuildReport(build, target, on, tuple(findings), tuple(skipped))
