@@ -1,0 +1,134 @@
+"""Finding engines in a tree: which packages, of which version, under which Python, with what beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from canserve.engines import Engine
+from canserve.engines.sources import Sources
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.probes.discover.candidates import Candidate, candidates
+from canserve.probes.discover.environment import Environment, Located, Outside
+from canserve.probes.discover.look import Look
+from canserve.probes.discover.metadata import Metadata, literal_version, read_metadata
+from canserve.probes.discover.survey import Survey, survey
+from canserve.trees.names import below
+from canserve.trees.tree import Hole, Tree
+from canserve.trees.view import Part, joined
+
+_MAX_PLUGINS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An engine in a tree."""
+
+    engine: Engine
+    candidate: Candidate
+    metadata: Metadata
+    environment: Environment | None
+    notes: tuple[str, ...]
+    """What else was found and not chosen, and other things the user should know."""
+
+    @property
+    def origin(self) -> str:
+        """What it is and where in the tree."""
+        return self.candidate.origin
+
+    def sources(self, subject: str) -> Sources:
+        """The engine's files, its metadata, and the entry points of everything installed beside it."""
+        located = self.candidate.located
+        parts = [_part(located, self.engine.package), *_info_parts(located)]
+        if located.info is None:
+            root = located.package.path.rpartition("/")[0]
+            look, names = located.package.look, ("pyproject.toml", "setup.py", "PKG-INFO")
+            here = [(name, below(root, name)) for name in names]
+            parts += [Part(look.tree, path, name, single=True) for name, path in here if look.is_file(path)]
+        if self.environment:
+            parts += self.environment.entry_points(_MAX_PLUGINS)
+        return joined(subject, parts)
+
+    def installed(self, package: str) -> Fact[Located | None]:
+        """Another package of the same environment."""
+        if self.environment is None:
+            look = self.candidate.located.package.look
+            why = f"not an environment, so {package} is not beside it"
+            return Missing(
+                Cause.UNREACHED, why, (look.seen("", self.origin),), "name an environment that has it"
+            )
+        return self.environment.locate(package, package)
+
+    def installed_version(self, package: str) -> Fact[str | None]:
+        """Its version; the one its own code states where there is one, for it holds the local part."""
+        located = self.installed(package)
+        if isinstance(located, Missing):
+            return located
+        if located.value is None:
+            return Known(None, located.evidence)
+        place = located.value.package
+        stated: Fact[str] | None = literal_version(place.look, below(place.path, "version.py"))
+        if stated is None:
+            stated = read_metadata(place, located.value.info).version
+        return stated if isinstance(stated, Missing) else Known(stated.value, stated.evidence)
+
+    def installed_sources(self, package: str, subject: str) -> Sources | None:
+        """Its files; None: it is not there, or not readable."""
+        located = self.installed(package)
+        if isinstance(located, Missing) or located.value is None:
+            return None
+        return joined(subject, [_part(located.value, package), *_info_parts(located.value)])
+
+
+def discover(
+    tree: Tree, engines: Sequence[Engine], outside: Outside | None = None, wanted: str | None = None
+) -> Found | Missing:
+    """The engine that this tree would run; Missing when there is none, or none that is certain.
+
+    ``outside`` opens folders of this machine that an environment names; None where the tree is a copy of
+    another machine's files. ``wanted``: only the engine of this name.
+    """
+    sought = [engine for engine in engines if wanted in {None, engine.name}]
+    look = Look(tree)
+    walked = survey(tree, {engine.package for engine in sought})
+    found, troubles = candidates(look, walked, sought, None if walked.root_file_system else outside)
+    if not found:
+        return _nothing(tree, walked, troubles, sought)
+    best, *others = found
+    if best.stray and (blocked := troubles.get(best.engine.name)):
+        why = f"{blocked.why}; the source tree in {best.located.package} may be another one"
+        return Missing(blocked.cause, why, blocked.evidence, blocked.ask)
+    metadata = read_metadata(best.located.package, best.located.info)
+    notes = tuple(f"also found, and not read: {other.label}" for other in others[:10])
+    return Found(best.engine, best, metadata, best.environment, notes + best.notes)
+
+
+def _nothing(tree: Tree, walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engine]) -> Missing:
+    """No engine was seen: because there is none, or because some place could not be looked into."""
+    for trouble in troubles.values():
+        return trouble
+    order = {Cause.UNAVAILABLE: 0, Cause.UNREADABLE: 1, Cause.UNREACHED: 2}
+    holes: list[Hole] = sorted(walked.holes, key=lambda hole: order[hole.missing.cause])
+    names = " or ".join(engine.package for engine in sought)
+    if holes:
+        first = holes[0].missing
+        more = f" (and {len(holes) - 1} more places)" if len(holes) > 1 else ""
+        why = f"no {names} was seen, but not every folder could be looked into: {first.why}{more}"
+        return Missing(
+            first.cause, why, first.evidence, first.ask or "make it readable, or name the engine's folder"
+        )
+    saw = f"{len(walked.sites)} site-packages folders and no {names}"
+    evidence = Evidence(tree.subject, "every folder", saw)
+    ask = "name an environment, a wheel or a source tree that has one"
+    return Missing(Cause.UNAVAILABLE, f"no {names} in it", (evidence,), ask)
+
+
+def _part(located: Located, package: str) -> Part:
+    return Part(located.package.look.tree, located.package.path, package)
+
+
+def _info_parts(located: Located) -> list[Part]:
+    if located.info is None:
+        return []
+    name = located.info.path.rpartition("/")[2]
+    return [Part(located.info.look.tree, located.info.path, name)]

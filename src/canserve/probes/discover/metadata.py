@@ -1,0 +1,203 @@
+"""What a distribution says of itself: version, Python, requirements; from whichever file says it first.
+
+In order: METADATA of the installation, PKG-INFO of a source distribution, literals in the code,
+pyproject.toml, requirements files. A version that would have to be computed (from git tags, say) is
+Missing, never guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.metadata import parse_email
+from packaging.version import InvalidVersion, Version
+
+from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.probes.discover.environment import Place
+from canserve.probes.discover.look import Look
+from canserve.probes.discover.requirement_files import from_egg_info, from_files
+from canserve.trees.names import below, unreadable
+
+MAX_REQUIRES = 5_000
+_VERSION_FILES = ("_version.py", "version.py", "__init__.py")
+_VERSION_NAMES = frozenset({"__version__", "version"})
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A distribution in its own words."""
+
+    version: Fact[str]
+    requires_python: Fact[str | None]
+    requires: Fact[tuple[str, ...]]
+
+
+def read_metadata(package: Place, info: Place | None) -> Metadata:
+    """Of the package in this folder, with this metadata folder if it has one."""
+    root = Place(package.look, package.path.rpartition("/")[0])
+    core = _core(root, info)
+    project = _project(root)
+    return Metadata(
+        _version(package, core, project),
+        _requires_python(core, project),
+        _requires(root, info, core, project),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """Core metadata: the headers of METADATA or PKG-INFO."""
+
+    values: Mapping[str, Any]
+    evidence: Evidence
+
+
+def _core(root: Place, info: Place | None) -> _Core | Missing | None:
+    """The first core metadata there are."""
+    places = [(info, "METADATA"), (info, "PKG-INFO")] if info else []
+    trouble: Missing | None = None
+    for place, name in [*places, (root, "PKG-INFO")]:
+        assert place is not None
+        path = below(place.path, name)
+        found = place.look.file(path)
+        if isinstance(found, Missing):
+            trouble = trouble or found
+        elif found.value is not None:
+            values, _ = parse_email(found.value)
+            if "version" in values:
+                return _Core(values, place.look.seen(path, f"version {str(values['version'])[:60]}"))
+            trouble = trouble or unreadable(place.look.tree.subject, path, "core metadata without a version")
+    return trouble
+
+
+def _project(root: Place) -> tuple[Mapping[str, Any], Evidence] | Missing | None:
+    """The ``[project]`` table of pyproject.toml, of the import root or of the folder above it."""
+    for folder in dict.fromkeys((root.path, root.path.rpartition("/")[0])):
+        path = below(folder, "pyproject.toml")
+        found = root.look.file(path)
+        if isinstance(found, Missing):
+            return found
+        if found.value is None:
+            continue
+        try:
+            table = tomllib.loads(found.value.decode("utf-8", "replace")).get("project")
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            return unreadable(root.look.tree.subject, path, str(error)[:200])
+        if isinstance(table, dict):
+            return table, root.look.seen(path, "[project]")
+    return None
+
+
+def _version(
+    package: Place, core: _Core | Missing | None, project: tuple[Mapping[str, Any], Evidence] | Missing | None
+) -> Fact[str]:
+    if isinstance(core, _Core):
+        return Known(str(core.values["version"])[:200], (core.evidence,))
+    for name in _VERSION_FILES:
+        if (found := literal_version(package.look, below(package.path, name))) is not None:
+            return found
+    stated = project[0].get("version") if isinstance(project, tuple) else None
+    if isinstance(project, tuple) and isinstance(stated, str) and _usable(stated):
+        return Known(stated, (project[1],))
+    if isinstance(core, Missing):
+        return core
+    where = package.path or "the package"
+    why = "its version is not written in any of its files; it is computed when it gets built"
+    return unreadable(package.look.tree.subject, where, why, "build or install it, and name the result")
+
+
+def literal_version(look: Look, path: str) -> Known[str] | None:
+    """``__version__ = "1.2"`` at the top level of a module, unconditionally; None: not there like this."""
+    text = look.text(path)
+    if text is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in body:
+        match node:
+            case ast.Assign(targets=targets, value=ast.Constant(value=str(version))):
+                names = targets
+            case ast.AnnAssign(target=target, value=ast.Constant(value=str(version))):
+                names = [target]
+            case _:
+                continue
+        if any(isinstance(n, ast.Name) and n.id in _VERSION_NAMES for n in names) and _usable(version):
+            return Known(version, (look.seen(f"{path}:{node.lineno}", f"{version!r}"),))
+    return None
+
+
+def _usable(version: str) -> bool:
+    """A version, and not the stand-in that tools write where they do not know it."""
+    try:
+        return len(version) < 200 and bool(Version(version).release.count(0) < len(Version(version).release))
+    except InvalidVersion:
+        return False
+
+
+def _requires_python(
+    core: _Core | Missing | None, project: tuple[Mapping[str, Any], Evidence] | Missing | None
+) -> Fact[str | None]:
+    if isinstance(core, _Core):
+        stated = core.values.get("requires_python")
+        return Known(stated[:200] if isinstance(stated, str) else None, (core.evidence,))
+    if isinstance(project, tuple):
+        stated = project[0].get("requires-python")
+        return Known(stated[:200] if isinstance(stated, str) else None, (project[1],))
+    for trouble in (core, project):
+        if isinstance(trouble, Missing):
+            return trouble
+    return Known(None)
+
+
+def _requires(
+    root: Place,
+    info: Place | None,
+    core: _Core | Missing | None,
+    project: tuple[Mapping[str, Any], Evidence] | Missing | None,
+) -> Fact[tuple[str, ...]]:
+    installed = info is not None and info.path.endswith(".dist-info")
+    if isinstance(core, _Core) and (installed or core.values.get("requires_dist")):
+        lines = tuple(str(line)[:1_000] for line in core.values.get("requires_dist", ())[:MAX_REQUIRES])
+        return Known(lines, (core.evidence,))
+    if isinstance(core, Missing):
+        return core
+    if isinstance(project, tuple) and (stated := tuple(_static(project[0]))):
+        return Known(stated, (project[1],))
+    found = from_files(root)
+    if found is None and info is not None:
+        found = from_egg_info(info)
+    if found is not None:
+        return found
+    if isinstance(project, Missing):
+        return project
+    why = "no file of it says what it requires"
+    return unreadable(root.look.tree.subject, str(root), why, "build or install it, and name the result")
+
+
+def _static(project: Mapping[str, Any]) -> Iterator[str]:
+    """Dependencies of a ``[project]`` table as ``Requires-Dist`` lines."""
+    if isinstance(lines := project.get("dependencies"), list):
+        yield from (line for line in lines[:MAX_REQUIRES] if isinstance(line, str))
+    extras = project.get("optional-dependencies")
+    for extra, lines in extras.items() if isinstance(extras, dict) else ():
+        if isinstance(lines, list) and re.fullmatch(r"[A-Za-z0-9._-]+", extra):
+            yield from (with_extra(line, extra) for line in lines[:MAX_REQUIRES] if isinstance(line, str))
+
+
+def with_extra(line: str, extra: str) -> str:
+    """The line as it stands in METADATA when it belongs to an extra."""
+    requirement, semicolon, marker = line.partition(";")
+    condition = f'extra == "{extra}"'
+    return (
+        f"{requirement.strip()}; ({marker.strip()}) and {condition}" if semicolon else f"{line}; {condition}"
+    )
