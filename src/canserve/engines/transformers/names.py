@@ -1,0 +1,249 @@
+"""Which names can be imported from one release or source tree of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from canserve.engines.sources import Sources
+from canserve.engines.static import modules
+from canserve.engines.static.evaluate import Constants
+from canserve.engines.transformers import aliases, lazy
+from canserve.engines.transformers.outline import Outline, outline
+from canserve.facts import Fact, Known, Missing
+
+PACKAGE = "transformers"
+ROOT = f"{PACKAGE}/__init__.py"
+MODULE_ATTRIBUTES = frozenset(
+    {"__doc__", "__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__"}
+)
+LAZY_ATTRIBUTES = frozenset({"_import_structure", "_class_to_module", "_modules", "_objects", "_name"})
+_MAX_HOPS = 20
+"""Star imports that are followed for one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Names that a package gives to an importer, and whether that is all of them."""
+
+    names: frozenset[str]
+    whole: bool
+
+
+class Names:
+    """Answers ``from MODULE import NAME`` where torch, torchvision and the tokenizer libraries are installed.
+
+    True and False are certain; None: a file could not be read, or the code decides at run time.
+    """
+
+    def __init__(self, sources: Sources, constants: Constants) -> None:
+        self.sources = sources
+        self._constants = constants
+        self._outlines: dict[str, Fact[Outline | None]] = {}
+        self._structures: dict[str, Fact[lazy.Structure]] = {}
+        self._exports: dict[str, frozenset[str] | None] = {}
+        self._offers: dict[str, Offer] = {}
+        self._aliases: aliases.ModuleAliases | None = None
+
+    # -- questions
+
+    def has(self, module: str, name: str | None) -> bool | None:
+        """Whether ``from module import name`` succeeds; without a name: ``import module``."""
+        if name is None or name == "*":
+            return self._exists(module)
+        target = self.aliases().target(self.sources, module)
+        answer = self._bound(target or module, name, _MAX_HOPS)
+        if target and answer is False and name.endswith("Fast"):
+            return self._bound(target, name.removesuffix("Fast"), _MAX_HOPS)
+        return answer
+
+    def public(self) -> Offer:
+        """Everything that ``from transformers import ...`` accepts."""
+        top = self._outline(ROOT)
+        if isinstance(top, Missing) or top.value is None:
+            return Offer(frozenset(), whole=False)
+        offer = self._offer(ROOT) if top.value.is_lazy else Offer(frozenset(top.value.names), whole=True)
+        below = {name.split(".")[1] for name in self.modules() if name.count(".") == 1}
+        return Offer(offer.names | below, offer.whole and not self._cut(PACKAGE))
+
+    def modules(self) -> frozenset[str]:
+        """Every module that can be imported by its dotted name, former ones included."""
+        files = [modules.module_of(path) for path in self.sources.under(PACKAGE + "/")]
+        found = set(files)
+        for name in files:
+            while (name := name.rpartition(".")[0]) and name not in found:
+                found.add(name)  # a folder without __init__.py is a namespace package
+        found.update(self.aliases().all(files))
+        return frozenset(found)
+
+    def aliases(self) -> aliases.ModuleAliases:
+        """The former module paths that still answer."""
+        if self._aliases is None:
+            tree = self.sources.tree(ROOT)
+            known = tree.value if isinstance(tree, Known) else None
+            self._aliases = aliases.module_aliases(self._constants, ROOT, known) if known else aliases.NONE
+        return self._aliases
+
+    # -- one module
+
+    def _bound(self, module: str, name: str, hops: int) -> bool | None:
+        path = modules.file_of(self.sources, module)
+        if path is None:
+            return self._exists(f"{module}.{name}")
+        if name in MODULE_ATTRIBUTES:
+            return True
+        found = self._outline(path)
+        if isinstance(found, Missing) or found.value is None:
+            return None
+        if found.value.is_lazy and name in LAZY_ATTRIBUTES:
+            answer: bool | None = True
+        elif found.value.is_lazy:
+            answer = self._offered(path, name)
+        else:
+            answer = self._binds(found.value, path, name, hops)
+        if answer is not True and modules.is_package(path):
+            below = self._exists(f"{module}.{name}")
+            answer = below if below is not False else answer
+        return answer
+
+    def _binds(self, found: Outline, path: str, name: str, hops: int) -> bool | None:
+        """Whether the module itself binds the name when it is imported."""
+        if name in found.names:
+            return True if found.names[name] else None
+        unsure = "__getattr__" in found.names
+        for origin in found.stars:
+            target = origin.absolute(modules.module_of(path), modules.is_package(path))
+            brought = self._starred(target, name, hops - 1)
+            if brought:
+                return True
+            unsure |= brought is None
+        return None if unsure else False
+
+    def _starred(self, module: str, name: str, hops: int) -> bool | None:
+        """Whether ``from module import *`` brings the name."""
+        path = modules.file_of(self.sources, module)
+        if hops <= 0 or path is None:
+            return None
+        found = self._outline(path)
+        if isinstance(found, Missing) or found.value is None:
+            return None
+        if found.value.exports is not None:
+            return name in found.value.exports
+        return False if name.startswith("_") else self._bound(module, name, hops)
+
+    def _exists(self, module: str) -> bool | None:
+        path = module.replace(".", "/")
+        if modules.file_of(self.sources, module) or self.sources.under(path + "/", suffix=""):
+            return True
+        if self.aliases().target(self.sources, module):
+            return True
+        return None if self._cut(path) else False
+
+    def _cut(self, path: str) -> bool:
+        """Whether files at or below this path may exist although they were not listed."""
+        return any(hole.covers(path) or hole.prefix.startswith(path) for hole in self.sources.holes)
+
+    def _outline(self, path: str) -> Fact[Outline | None]:
+        if path not in self._outlines:
+            self._outlines[path] = self._read_outline(path)
+        return self._outlines[path]
+
+    def _read_outline(self, path: str) -> Fact[Outline | None]:
+        tree = self.sources.tree(path)
+        if isinstance(tree, Missing):
+            return tree
+        try:
+            return Known(outline(tree.value) if tree.value else None, tree.evidence)
+        except RecursionError:
+            return self.sources.unreadable(path, "its statements are nested too deeply")
+
+    # -- lazy packages
+
+    def _offered(self, path: str, name: str) -> bool | None:
+        structure = self._structure(path)
+        if isinstance(structure, Missing):
+            return None
+        if name in structure.value.listed and self._delivers(path, structure.value.listed[name], name):
+            return True
+        if any(name in (self._exported(file) or ()) for file in self._likely(structure.value, name)):
+            return True
+        offer = self._offer(path)
+        return True if name in offer.names else False if offer.whole else None
+
+    def _delivers(self, path: str, submodule: str | None, name: str) -> bool:
+        """Whether the submodule has what the structure says it has; some list names that are not there.
+
+        Of those that exist only packages are looked into: plain modules are large, and none was ever found
+        to lack a listed name.
+        """
+        if submodule is None:
+            return True
+        module = f"{modules.module_of(path)}.{submodule}"
+        target = modules.file_of(self.sources, module)
+        if target is None:
+            return self._exists(module) is not False
+        found = self._outline(target) if modules.is_package(target) else None
+        lazily = isinstance(found, Known) and found.value is not None and found.value.is_lazy
+        return not lazily or self._offered(target, name) is not False
+
+    def _offer(self, path: str) -> Offer:
+        """All that a lazy package offers, former class names included."""
+        if path not in self._offers:
+            self._offers[path] = self._read_offer(path)
+        return self._offers[path]
+
+    def _read_offer(self, path: str) -> Offer:
+        structure = self._structure(path)
+        if isinstance(structure, Missing):
+            return Offer(frozenset(), whole=False)
+        own = modules.module_of(path)
+        offered = {
+            name for name, where in structure.value.listed.items() if self._delivers(path, where, name)
+        }
+        offered.update(*(self._stand_ins(f"{own}.{name}") for name in structure.value.stand_ins))
+        files = [file for folder in structure.value.folders for file in lazy.collected(self.sources, folder)]
+        exports = self._export_all(files)
+        offered.update(*(names for names in exports if names is not None))
+        whole = structure.value.whole and None not in exports
+        whole &= not any(map(self._cut, structure.value.folders))
+        return Offer(frozenset(offered | aliases.renamed(self._constants, offered)), whole)
+
+    def _stand_ins(self, module: str) -> frozenset[str]:
+        path = modules.file_of(self.sources, module)
+        found = self._outline(path) if path else None
+        names = found.value.names if isinstance(found, Known) and found.value else ()
+        return frozenset(name for name in names if not name.startswith("_"))
+
+    def _likely(self, structure: lazy.Structure, name: str) -> list[str]:
+        """The files of folders whose name the wanted name starts with: they spare reading all the others."""
+        squashed = name.lower().replace("_", "")
+        return [
+            file
+            for folder in structure.folders
+            for file in lazy.collected(self.sources, folder)
+            if squashed.startswith(file.split("/")[-2].replace("_", ""))
+        ]
+
+    def _structure(self, path: str) -> Fact[lazy.Structure]:
+        if path not in self._structures:
+            tree = self.sources.tree(path)
+            if isinstance(tree, Missing):
+                self._structures[path] = tree
+            else:
+                assert tree.value is not None, "only asked of a module that was read"
+                self._structures[path] = lazy.structure(self._constants, path, tree.value)
+        return self._structures[path]
+
+    def _exported(self, path: str) -> frozenset[str] | None:
+        return self._export_all([path])[0]
+
+    def _export_all(self, paths: Iterable[str]) -> list[frozenset[str] | None]:
+        """What each file offers to its lazy package; None: not readable."""
+        paths = list(paths)
+        self.sources.prefetch(paths)
+        for path in paths:
+            if path not in self._exports:
+                text = self.sources.text(path)
+                known = text.value if isinstance(text, Known) else None
+                self._exports[path] = None if known is None else frozenset(lazy.exports(known))
+        return [self._exports[path] for path in paths]
