@@ -301,6 +301,8 @@ class Build:
     """Model types that the engine rewrites in code before transformers sees them."""
     architecture_types: Fact[Mapping[str, str]] = NOT_ASKED
     """Architecture -> model type, where the engine repairs a config by its architecture."""
+    architecture_rewrites: Fact[Mapping[str, str]] = NOT_ASKED
+    """Model type -> the architecture that the engine puts in, whatever the config names."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
     """Of those methods, which the build lets run on accelerators of a vendor (``amd``, ``intel``, ``google``);
