@@ -49,6 +49,21 @@ class Found:
             parts += self.environment.entry_points(_MAX_PLUGINS)
         return joined(subject, parts)
 
+    def platforms(self) -> Fact[tuple[str, ...]]:
+        """Platform tags that its wheel had; ``("any",)`` for a source tree."""
+        located = self.candidate.located
+        if located.info is None:
+            return Known(("any",), (located.package.look.seen(located.package.path, "a source tree"),))
+        path = below(located.info.path, "WHEEL")
+        wheel = located.info.look.file(path)
+        if isinstance(wheel, Missing):
+            return wheel
+        lines = (wheel.value or b"").decode("utf-8", "replace").splitlines()[:200]
+        tags = sorted({line.rpartition("-")[2].strip() for line in lines if line.startswith("Tag:")})
+        if not tags:
+            return Known(("any",), (located.info.look.seen(path, "no tags: not installed from a wheel"),))
+        return Known(tuple(tags), (located.info.look.seen(path, f"tags {', '.join(tags)}"[:200]),))
+
     def installed(self, package: str) -> Fact[Located | None]:
         """Another package of the same environment."""
         if self.environment is None:

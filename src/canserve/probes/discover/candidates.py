@@ -50,7 +50,8 @@ def candidates(
             if isinstance(located, Missing):
                 troubles.setdefault(engine.name, located)
             elif located.value is not None:
-                found.append((_rank(1, order, located.value), _installed(engine, located.value, environment)))
+                candidate = _installed(engine, located.value, environment)
+                found.append((_rank(2 if candidate.stray else 1, order, located.value), candidate))
     known = {(c.located.package.look.tree.subject, c.located.package.path) for _, c in found}
     for order, engine in enumerate(engines):
         for candidate in _source_trees(look, walked, engine, environments):
@@ -70,8 +71,10 @@ def _rank(tier: int, order: int, located: Located) -> tuple[object, ...]:
 
 def _installed(engine: Engine, located: Located, environment: Environment) -> Candidate:
     tree = located.package.look.tree
-    if not environment.real:
-        return Candidate(engine, located, None, tree.origin)
+    if not environment.real:  # one distribution, as it is in a wheel
+        path = environment.site.path
+        origin = f"unpacked wheel in {path}" if path else tree.origin
+        return Candidate(engine, located, None, origin, stray=bool(path))
     return Candidate(engine, located, environment, f"{environment.kind}, {located.how}")
 
 

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from canserve.facts import Missing
@@ -250,9 +249,7 @@ def _opened(blob: Blob) -> _Readable:
     return stream
 
 
-SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar")
-
-
-def is_tar(path: Path | str) -> bool:
-    """Whether a file's name says that it is a tar archive."""
-    return str(path).endswith(SUFFIXES)
+def is_tar(blob: Blob) -> bool:
+    """Whether a file begins like a tar archive, packed or not."""
+    start = blob.spans([(0, min(blob.size, 262))])[0]
+    return start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")) or start[257:262] == b"ustar"

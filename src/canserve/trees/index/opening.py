@@ -14,9 +14,10 @@ from canserve.trees.tree import Tree
 
 def open_archive(path: Path, subject: str) -> Tree:
     """A wheel or source distribution on this machine. Raises TreeError."""
-    kind = "source distribution" if is_tar(path) else "wheel" if path.suffix == ".whl" else "zip archive"
     blob = FileBlob(path, subject)
-    return TarTree(blob, subject, kind) if is_tar(path) else ZipTree(blob, subject, kind)
+    if is_tar(blob):
+        return TarTree(blob, subject, "source distribution")
+    return ZipTree(blob, subject, "wheel" if path.suffix == ".whl" else "zip archive")
 
 
 def open_remote(remote: Remote, place: Place, subject: str) -> Tree:
@@ -24,7 +25,7 @@ def open_remote(remote: Remote, place: Place, subject: str) -> Tree:
     parts = urlsplit(remote.url)
     if parts.scheme == "file":
         return open_archive(Path(unquote(parts.path)), subject)
-    if is_tar(remote.name):
+    if not remote.name.endswith((".whl", ".zip")):
         blob = download(remote, place, subject)
         return TarTree(blob, subject, "source distribution on the package index, downloaded whole")
     ranges = RemoteBlob(remote, place, subject)

@@ -1,0 +1,153 @@
+"""Reading one build: open what was named, find the engine in it, and let the engine's reader read it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from canserve.engines import Engine, engines
+from canserve.engines.sources import Sources
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.probes.build_target import Means, Opened, open_target
+from canserve.probes.discover import Found, discover
+from canserve.subjects.build import Build, Identity, Transformers, TransformersTable, Want
+from canserve.trees.archive.remote import Place
+from canserve.trees.cache import Cache
+from canserve.trees.index.pip_config import PipConfig, pip_config
+from canserve.trees.names import printable
+from canserve.trees.tree import Cost
+from canserve.trees.web.client import Web
+from canserve.trees.web.settings import Settings
+
+NO_TABLE = Missing(Cause.UNREACHED, "no table of transformers releases was given")
+LIBRARY = "transformers"
+_TABLE_FILES = tuple(
+    f"models/auto/{name}.py" for name in ("configuration_auto", "auto_mappings", "modeling_auto")
+)
+
+ReadTable = Callable[[Sources, str], Fact[TransformersTable]]
+"""Read what one installation of transformers offers from its own files, given its version."""
+
+
+def _quiet(message: str) -> None:
+    del message
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How builds are read. One value for many builds: connections, cache and tables are shared."""
+
+    offline: bool = False
+    arch: str | None = None
+    """CPU architecture whose wheel is meant, ``x86_64`` or ``aarch64``; None: not said."""
+    table: Fact[TransformersTable] = NO_TABLE
+    """Of all released versions."""
+    read_table: ReadTable | None = None
+    """For installations that are not (or not exactly) a released version."""
+    cache: Cache = field(default_factory=Cache)
+    web: Web | None = None
+    """None: as pip is configured."""
+    config: PipConfig | Missing | None = None
+    """None: pip's own."""
+    engines: tuple[Engine, ...] | None = None
+    """None: all."""
+    tell: Callable[[str], None] = field(default=_quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One build, or why it could not be read; what it took, and what the user should know."""
+
+    target: str
+    build: Build | Missing
+    cost: Cost
+    notes: tuple[str, ...] = ()
+
+
+def read_build(target: str, want: Want, options: BuildOptions | None = None) -> Reading:
+    """Read the build that the user names. Never raises for what is on the other side."""
+    options = options or BuildOptions()
+    config = pip_config() if options.config is None else options.config
+    web = options.web
+    if web is None:
+        web = Web(Settings() if isinstance(config, Missing) else config.settings, options.offline)
+    web = web.apart()
+    sought = engines() if options.engines is None else options.engines
+    means = Means(Place(web, options.cache, options.tell), config, options.arch, sought)
+    opened = open_target(target, means)
+    if isinstance(opened, Missing):
+        return Reading(target, opened, web.cost)
+    found = discover(opened.tree, sought, opened.outside, opened.wanted)
+    if isinstance(found, Missing):
+        return Reading(target, found, web.cost, opened.notes)
+    build = _read(printable(target.strip()), opened, found, want, options)
+    return Reading(target, build, web.cost, opened.notes + found.notes)
+
+
+def _read(subject: str, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:
+    sources = found.sources(subject)
+    sources.prefetch(found.engine.first_files(sources, want))
+    identity = Identity(
+        subject=subject,
+        engine=found.engine.name,
+        version=found.metadata.version,
+        origin=found.origin,
+        content=opened.content,
+        platforms=found.platforms() if opened.platforms is None else opened.platforms,
+        requires_python=found.metadata.requires_python,
+        requires=found.metadata.requires,
+    )
+    build = found.engine.read(sources, identity, _transformers(subject, found, options), want)
+    return replace(build, torch=found.installed_version("torch"))
+
+
+def _transformers(subject: str, found: Found, options: BuildOptions) -> Transformers:
+    requires = found.metadata.requires
+    requirement: Fact[str | None]
+    if isinstance(requires, Missing):
+        requirement = requires
+    else:
+        stated = found.engine.requirement(requires.value, LIBRARY)
+        requirement = Known(stated, requires.evidence)
+    installed = found.installed_version(LIBRARY)
+    return Transformers(installed, requirement, _table(subject, found, installed, options))
+
+
+def _table(
+    subject: str, found: Found, installed: Fact[str | None], options: BuildOptions
+) -> Fact[TransformersTable]:
+    """The shipped table; for an installation that is not one of its releases, what its own files say."""
+    if isinstance(installed, Missing) or installed.value is None or options.read_table is None:
+        return options.table
+    sources = found.installed_sources(LIBRARY, f"{subject}: {LIBRARY} {installed.value}")
+    if sources is None:
+        return options.table
+    shipped = options.table
+    if isinstance(shipped, Known) and installed.value in shipped.value.versions and _untouched(sources):
+        return shipped
+    return options.read_table(sources, installed.value)
+
+
+def _untouched(sources: Sources) -> bool:
+    """Whether the files that decide are those that were installed, by the digests in RECORD."""
+    records = [path for path in sources.under("", "RECORD") if path.count("/") == 1]
+    if not records:
+        return False
+    text = sources.text(records[0])
+    if isinstance(text, Missing) or text.value is None:
+        return False
+    for name in _TABLE_FILES:
+        path = f"{LIBRARY}/{name}"
+        raw = sources.raw(path)
+        if isinstance(raw, Missing):
+            return False
+        if raw.value is not None and f"{path},sha256={_digest(raw.value)}," not in text.value:
+            return False
+    return True
+
+
+def _digest(data: bytes) -> str:
+    """As RECORD writes it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -1,0 +1,188 @@
+"""What a user may name as a build, and opening it as a tree."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from canserve.engines import Engine
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.probes.discover.environment import Outside
+from canserve.trees.archive.remote import Place, Remote
+from canserve.trees.folder import FolderTree
+from canserve.trees.index.client import Found, Index
+from canserve.trees.index.metadata import WithMetadata
+from canserve.trees.index.opening import open_archive, open_remote
+from canserve.trees.index.pip_config import PipConfig
+from canserve.trees.names import printable, unavailable, unreadable
+from canserve.trees.secret import shown
+from canserve.trees.tree import Tree, TreeError
+
+IMAGES = ("docker://", "container://", "oci-archive:", "docker-archive:", "oci:", "containers-storage:")
+NO_DIGEST = Missing(Cause.UNAVAILABLE, "a folder has no digest of its own")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A tree in which an engine is to be found."""
+
+    tree: Tree
+    content: Fact[str] = NO_DIGEST
+    platforms: Fact[tuple[str, ...]] | None = None
+    """From a wheel's file name; None: to be read from inside."""
+    wanted: str | None = None
+    """Name of the engine that is meant; None: whichever is there."""
+    outside: Outside | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """With what targets are opened."""
+
+    place: Place
+    config: PipConfig | Missing
+    arch: str | None
+    engines: Sequence[Engine] = field(default=())
+
+
+def open_target(target: str, means: Means) -> Opened | Missing:
+    """Open what the user named. Missing, never an exception, when it cannot be."""
+    try:
+        return _open(target.strip(), means)
+    except TreeError as error:
+        return error.missing
+
+
+def _open(target: str, means: Means) -> Opened | Missing:
+    if target.startswith(IMAGES):
+        return Missing(
+            Cause.UNREACHED,
+            "images and containers are not read yet",
+            (Evidence(printable(target), "its name", "an image or container", whole=False),),
+            "copy the engine out of it (site-packages, or its source tree) and name that folder",
+        )
+    name, at, rest = target.partition(" @ ")
+    if at and (engine := _engine(name, means.engines)) is not None:
+        opened = _open(rest.strip(), means)
+        return opened if isinstance(opened, Missing) else _meant(opened, engine)
+    if urlsplit(target).scheme in {"http", "https"}:
+        return _open_url(target, means)
+    path = Path(unquote(urlsplit(target).path) if target.startswith("file://") else target).expanduser()
+    requirement = _requirement(target)
+    engine = _engine(requirement.name, means.engines) if requirement else None
+    is_path = target.startswith((".", "/", "~", "file://")) or os.sep in target
+    if requirement is not None and engine is not None and not is_path:
+        return _open_release(requirement, engine, means, target)
+    return _open_path(path, target, means)
+
+
+def _engine(name: str, engines: Sequence[Engine]) -> Engine | None:
+    wanted = canonicalize_name(name.strip())
+    return next((engine for engine in engines if canonicalize_name(engine.name) == wanted), None)
+
+
+def _meant(opened: Opened, engine: Engine) -> Opened:
+    return Opened(opened.tree, opened.content, opened.platforms, engine.name, opened.outside, opened.notes)
+
+
+def _requirement(target: str) -> Requirement | None:
+    try:
+        requirement = Requirement(target)
+    except InvalidRequirement:
+        return None
+    return None if requirement.url else requirement
+
+
+def _open_release(requirement: Requirement, engine: Engine, means: Means, subject: str) -> Opened | Missing:
+    requirement.name = engine.name
+    found = Index(means.config, means.place).find(requirement, means.arch, subject)
+    if isinstance(found, Missing):
+        return found
+    return _open_found(found.value, engine, means, subject)
+
+
+def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Opened:
+    file = found.file
+    tree = open_remote(Remote(file.url, file.name, file.sha256, file.size), means.place, subject)
+    if file.metadata_sha256:
+        tree = WithMetadata(tree, file, means.place)
+    evidence = (*found.evidence, Evidence(subject, shown(file.url), "; ".join(found.notes) or file.name))
+    content: Fact[str] = Missing(Cause.UNAVAILABLE, "the index states no SHA-256 for it", evidence)
+    if file.sha256:
+        content = Known(f"sha256:{file.sha256}", evidence)
+    platforms = Known(file.platforms or ("any",), evidence)
+    return Opened(tree, content, platforms, engine.name, None, found.notes)
+
+
+def _open_url(url: str, means: Means) -> Opened | Missing:
+    parts = urlsplit(url)
+    name = unquote(parts.path.rpartition("/")[2])
+    match = re.search(r"(?:^|&)sha256=([0-9a-fA-F]{64})", parts.fragment)
+    sha256 = match[1].lower() if match else None
+    bare = parts._replace(fragment="").geturl()
+    tree = open_remote(Remote(bare, name, sha256), means.place, shown(url))
+    content: Fact[str] = Missing(Cause.UNAVAILABLE, "its address states no SHA-256")
+    if sha256:
+        content = Known(f"sha256:{sha256}", (Evidence(shown(url), "its address", "the digest"),))
+    return Opened(tree, content, _platforms(name, shown(url)))
+
+
+def _open_path(path: Path, target: str, means: Means) -> Opened | Missing:
+    subject = printable(target)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        names = ", ".join(engine.name for engine in means.engines)
+        ask = f"name a release ({names}, as NAME==VERSION), a wheel, an environment or a source tree"
+        return Missing(Cause.UNAVAILABLE, f"{subject}: no such file or folder, and no engine of that name",
+                       (Evidence(subject, subject, "not there"),), ask)  # fmt: skip
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        return unavailable(subject, "", f"{subject}: {why}")
+    if stat.S_ISDIR(mode):
+        return Opened(FolderTree(path, subject), outside=_outside)
+    if not stat.S_ISREG(mode):
+        return unreadable(subject, "", f"{subject}: neither a file nor a folder")
+    tree = open_archive(path, subject)
+    return Opened(tree, _digest(path, subject, means), _platforms(path.name, subject))
+
+
+def _outside(folder: str) -> Tree | None:
+    """A folder of this machine that an environment names by its absolute path."""
+    path = Path(folder)
+    return FolderTree(path, printable(folder)) if path.is_dir() else None
+
+
+def _platforms(name: str, subject: str) -> Fact[tuple[str, ...]] | None:
+    try:
+        tags = parse_wheel_filename(name)[3]
+    except InvalidWheelFilename:
+        return None
+    seen = Evidence(subject, printable(name), "tags in the file name")
+    return Known(tuple(sorted({tag.platform for tag in tags})), (seen,))
+
+
+def _digest(path: Path, subject: str, means: Means) -> Fact[str]:
+    """SHA-256 of a local file, computed once for as long as it does not change."""
+    try:
+        with path.open("rb") as handle:
+            status = os.fstat(handle.fileno())
+            stamp = (path.absolute(), status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+            key = hashlib.sha256(os.fsencode(repr(stamp))).hexdigest()
+            kept = means.place.cache.get("digests", key)
+            digest = kept.decode() if kept else hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        return unavailable(subject, "", f"{subject}: {error.strerror}")
+    if not kept:
+        means.place.cache.put("digests", key, digest.encode())
+    return Known(f"sha256:{digest}", (Evidence(subject, "the whole file", "its SHA-256"),))
