@@ -115,6 +115,18 @@ class Classes:
             out.pop(name, None)
         return out
 
+    def members_of_enum(self, site: ClassSite) -> list[Value]:
+        """The values of an enumeration, in order. Raises Impossible for any other class."""
+        if not any(
+            isinstance(base, External) and base.name.startswith("enum.") for base in self.graph.linear(site)
+        ):
+            raise Impossible
+        return [
+            self._value(site, site, found)
+            for name, found in self.graph.body(site).items()
+            if isinstance(found.node, ast.expr) and not name.startswith("_")
+        ]
+
     def is_protocol(self, site: ClassSite) -> bool:
         """Whether the class itself is declared a protocol."""
         return any(

@@ -35,6 +35,10 @@ class Expressions:
         """The value behind a reference, at a place where it is needed."""
         return value
 
+    def items(self, value: Value) -> list[Value]:
+        """The elements that a loop over the value sees. Raises Impossible."""
+        return builtin.elements(value, self.budget)
+
     def attribute(self, owner: Value, name: str) -> Value:
         """``owner.name``."""
         if isinstance(owner, Ref):
@@ -115,7 +119,7 @@ class Expressions:
             if isinstance(node, ast.Starred):
                 value = self.use(node.value)
                 try:
-                    out.extend(builtin.elements(value, self.budget))
+                    out.extend(self.items(value))
                 except Impossible:
                     out.append(Opaque("*" + source_of(node.value)))
             else:
@@ -312,7 +316,7 @@ class Expressions:
             emit()
             return
         first = generators[0]
-        for item in builtin.elements(self.use(first.iter), self.budget):
+        for item in self.items(self.use(first.iter)):
             self.bind(first.target, item)
             verdicts = [self.decide(test) for test in first.ifs]
             if False in verdicts:

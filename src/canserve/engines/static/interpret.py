@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from canserve.engines.static import builtin, modules
 from canserve.engines.static.bounds import Budget, Exhausted, Impossible, source_of
 from canserve.engines.static.classes import Classes
-from canserve.engines.static.expressions import FAILURES, Expressions
+from canserve.engines.static.expressions import FAILURES
+from canserve.engines.static.mutation import Guarded, mutate
 from canserve.engines.static.natives import PARAMETER_KINDS, Natives, Parameter, Signature
 from canserve.engines.static.sites import (
     Absent,
@@ -143,7 +144,7 @@ class Interpreter:
         return None
 
 
-class Frame(Expressions):
+class Frame(Guarded):
     """One call's local names and the statements that change them."""
 
     def __init__(
@@ -171,16 +172,31 @@ class Frame(Expressions):
         return self.interpreter.of_sites(self.interpreter.graph.resolve(self.module, name))
 
     def force(self, value: Value) -> Value:
-        """The constant behind a reference."""
-        return self.interpreter.graph.constants.resolve(value) if isinstance(value, Ref) else value
+        """The constant, class, function or module behind a reference."""
+        if not isinstance(value, Ref) or value.module is None:
+            return value
+        graph = self.interpreter.graph
+        found = graph.constants.resolve(value)
+        if not isinstance(found, Ref) or value.origin is None or not modules.within(value.module, graph.top):
+            return found
+        return self.interpreter.of_sites(graph.resolve(value.module, value.origin))
+
+    def items(self, value: Value) -> list[Value]:
+        """The elements of plain data, or the values of an enumeration."""
+        if isinstance(value, ClassSite):
+            return self.interpreter.classes.members_of_enum(value)
+        return super().items(value)
 
     def attribute(self, owner: Value, name: str) -> Value:
         """``owner.name`` of classes, modules, signatures, records."""
+        owner = self.force(owner)
         match owner:
             case ClassSite():
                 return self.interpreter.attribute(owner, name)
             case ModuleSite():
                 return self.interpreter.of_sites(self.interpreter.graph.resolve(owner.module, name))
+            case str() | int() if name == "value":
+                return owner  # a member of an enumeration, which stands for its value here
             case Ref() if owner.name.endswith("Parameter") and name in PARAMETER_KINDS:
                 return name
             case Record() | Signature() | Parameter() | FunctionSite():
@@ -190,6 +206,7 @@ class Frame(Expressions):
 
     def call(self, func: Value, args: Sequence[Value], kwargs: Mapping[str, Value], line: int) -> Value:
         """A call inside the interpreted function."""
+        func = self.force(func)
         match func:
             case FunctionSite():
                 return self.interpreter.invoke(func, args, kwargs, self.budget)
@@ -245,11 +262,11 @@ class Frame(Expressions):
             case ast.Return(value=value):
                 raise _Returned(None if value is None else self.use(value))
             case ast.Assign():
-                assigned = self.use(node.value)
+                assigned = self.evaluate(node.value)
                 for target in node.targets:
                     self.assign(target, assigned)
             case ast.AnnAssign(value=ast.expr() as expression):
-                self.assign(node.target, self.use(expression))
+                self.assign(node.target, self.evaluate(expression))
             case ast.If():
                 self.branch(node)
             case ast.For():
@@ -307,7 +324,7 @@ class Frame(Expressions):
 
     def loop(self, node: ast.For) -> None:
         """``for`` over known elements."""
-        for item in builtin.elements(self.use(node.iter), self.budget):
+        for item in self.items(self.use(node.iter)):
             self.bind(node.target, item)
             try:
                 self.block(node.body)
@@ -330,28 +347,16 @@ class Frame(Expressions):
 
     def change(self, owner: Value, method: str, call: ast.Call) -> None:
         """``local.append(...)`` and the like; calls on anything else are talk (logging)."""
-        if isinstance(owner, list) and method in {"append", "extend"} and len(call.args) == 1:
-            value = self.use(call.args[0])
-            owner.extend([value] if method == "append" else builtin.elements(value, self.budget))
-        elif isinstance(owner, set) and method in {"add", "update"} and len(call.args) == 1:
-            value = self.use(call.args[0])
-            owner.update([value] if method == "add" else builtin.elements(value, self.budget))
-        elif isinstance(owner, Table) and method == "update" and not call.keywords:
-            for arg in call.args:
-                builtin.spread_into(owner, self.use(arg), self.budget, call.lineno)
-        elif isinstance(owner, list | set | dict):
-            raise Impossible
+        if isinstance(owner, list | set | dict):
+            mutate(self, owner, method, call)
 
     def import_names(self, node: ast.ImportFrom) -> None:
-        """``from x import a`` inside a function."""
-        package = modules.is_package(self.path)
-        source = modules.imported_module(node, self.module, package)
+        """``from x import a`` inside a function; followed only when the name is used."""
+        source = modules.imported_module(node, self.module, modules.is_package(self.path))
         for alias in node.names:
-            sites = self.interpreter.graph.resolve(source, alias.name)
-            try:
-                self.env[alias.asname or alias.name] = self.interpreter.of_sites(sites)
-            except Impossible:  # matters only if the name is used
-                self.env[alias.asname or alias.name] = Opaque(f"{source}.{alias.name}")
+            name = alias.asname or alias.name
+            inside = modules.within(source, self.interpreter.graph.top)
+            self.env[name] = Ref(name, source, alias.name) if inside else Ref(f"{source}.{alias.name}")
 
     def _module(self, name: str) -> Value:
         path = self.interpreter.graph.file_of(name)

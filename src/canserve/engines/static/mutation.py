@@ -38,29 +38,31 @@ def delete_item(owner: Value, key: Value, guards: tuple[str, ...]) -> None:
 
 def mutate(run: Guarded, owner: Value, method: str, call: ast.Call) -> None:
     """``owner.method(...)`` as a statement."""
-    args = [run.use(arg) for arg in call.args if not isinstance(arg, ast.Starred)]
+    args = [run.evaluate(arg) for arg in call.args if not isinstance(arg, ast.Starred)]
     if isinstance(owner, Table):
         _mutate_table(run, owner, method, args, call)
     elif isinstance(owner, list | set) and args:
-        weigh(args[0])
-        _mutate_items(run, owner, method, args)
+        forced = list(map(run.force, args))
+        weigh(forced[0])
+        _mutate_items(run, owner, method, forced)
 
 
 def _mutate_table(run: Guarded, table: Table, method: str, args: list[Value], call: ast.Call) -> None:
     line, guards = call.lineno, run.guards
+    key = run.force(args[0]) if args else None
     if method == "update":
         for arg in args:
-            builtin.spread_into(table, arg, run.budget, line, guards)
+            builtin.spread_into(table, run.force(arg), run.budget, line, guards)
         for keyword in call.keywords:
             if keyword.arg is not None:
                 table.put(keyword.arg, run.evaluate(keyword.value), line, guards)
             else:
                 builtin.spread_into(table, run.use(keyword.value), run.budget, line, guards)
-    elif method == "pop" and args and builtin.hashable(args[0]):
-        table.drop(args[0], guards)
-    elif method == "setdefault" and len(args) == 2 and builtin.hashable(args[0]):
-        if args[0] not in table:
-            table.put(args[0], args[1], line, guards)
+    elif method == "pop" and args and builtin.hashable(key):
+        table.drop(key, guards)
+    elif method == "setdefault" and len(args) == 2 and builtin.hashable(key):
+        if key not in table:
+            table.put(key, args[1], line, guards)
     elif method == "clear" and not guards:
         table.clear()
     elif method not in {"move_to_end", "get", "keys", "items", "values"}:
