@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from canserve.rules.table import Row, RuleError, load
+from canserve.rules.table import Row, load
 
 FILE = "cuda_drivers.toml"
 NO_CUDA = "none"
@@ -68,13 +68,7 @@ def local_cuda(version: str) -> str | None:
 
 @cache
 def _rows(section: str) -> tuple[Row, ...]:
-    """The rows of a section. Newer CUDA never needs an older driver, and torch never goes back in CUDA."""
-    rows = load(FILE).rows(section)
-    keys = _ORDERED[section]
-    for earlier, later in pairwise(rows):
-        if any(_number(earlier, key) > _number(later, key) for key in keys):
-            raise later.wrong(f"out of order after {dict(earlier.values)}")
-    return rows
+    return ordered(load(FILE).rows(section), _ORDERED[section])
 
 
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -85,9 +79,17 @@ _ORDERED: dict[str, tuple[str, ...]] = {
 }
 
 
+def ordered(rows: tuple[Row, ...], keys: tuple[str, ...]) -> tuple[Row, ...]:
+    """The rows, if no key ever falls: newer CUDA needs no older driver, and torch never goes back in CUDA."""
+    for earlier, later in pairwise(rows):
+        if any(_number(earlier, key) > _number(later, key) for key in keys):
+            raise later.wrong(f"out of order after {dict(earlier.values)}")
+    return rows
+
+
 def _number(row: Row, key: str) -> Numbers:
     text = str(row.values.get(key, ""))
     found = (0,) if text == NO_CUDA else numbers(text)
     if found is None:
-        raise RuleError(f"rules/{FILE}: {key} = {text!r} is not a version")
+        raise row.wrong(f"{key} = {text!r} is not a version")
     return found

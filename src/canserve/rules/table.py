@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
+from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -114,8 +115,8 @@ def _strings(value: object) -> Sequence[str]:
 def covers(releases: str, version: str) -> bool | None:
     """Whether a range of releases covers a version; None: the version cannot tell.
 
-    A development build lies between two releases. Where the range treats its two neighbours differently (the
-    release it leads to, and what came before), the version string decides nothing.
+    A development build lies somewhere between two releases: its number is a guess of the next one, which may
+    turn out to be a patch or a minor release. Where the range treats these differently, nothing is decided.
 
     >>> covers(">=0.6.6,<0.9.0", "0.8.5"), covers("<0.9.0", "0.9.0rc1.dev7"), covers("<0.9.0", "nightly")
     (True, None, None)
@@ -124,7 +125,17 @@ def covers(releases: str, version: str) -> bool | None:
         allowed, found = SpecifierSet(releases), Version(version)
     except (InvalidSpecifier, InvalidVersion):
         return None
-    itself = allowed.contains(found.public, prereleases=True)
-    if not (found.is_prerelease or found.local):
-        return itself
-    return itself if itself == allowed.contains(found.base_version, prereleases=True) else None
+    answers = {_inside(allowed, Version(found.public))}
+    if found.is_prerelease:
+        answers.add(_inside(allowed, Version(found.base_version)))
+    if found.is_devrelease:
+        answers.add(_inside(allowed, Version(f"{found.major}.{found.minor + 1}")))
+    return answers.pop() if len(answers) == 1 else None
+
+
+_COMPARE: Mapping[str, Callable[[Version, Version], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq}
+
+
+def _inside(allowed: SpecifierSet, version: Version) -> bool:
+    """By order alone: PEP 440 would leave the pre-releases of a bound out of the range below it."""
+    return all(_COMPARE[each.operator](version, Version(each.version)) for each in allowed)
