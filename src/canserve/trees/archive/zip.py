@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob
@@ -24,6 +25,10 @@ MAX_TOGETHER = 128 << 20
 """Unpacked bytes of one ``read_many``; all Python files of the largest engine release are 40 MB."""
 MAX_RUN = 8 << 20
 """Packed bytes of one range, so that no answer has to be held that is larger."""
+SPARE = 128 << 10
+"""Bytes between members that may travel for nothing, in one ``read_many`` of a small archive."""
+FEW = 3
+"""Requests in one ``read_many`` that are not worth saving."""
 _STEP = 1 << 20
 
 
@@ -87,7 +92,7 @@ class ZipTree:
 
     def _unpacked(self, wanted: Sequence[Member]) -> dict[str, bytes | Missing]:
         got: dict[str, bytes | Missing] = {}
-        runs = list(_runs(wanted, self._gap(), self._blob))
+        runs = list(_runs(wanted, self._blob))
         again: list[Member] = []
         for run, data in zip(runs, self._fetch(runs), strict=True):
             for member in run.members:
@@ -109,10 +114,6 @@ class ZipTree:
             if len(runs) == 1:
                 return [error.missing]
             return [self._fetch([run])[0] for run in runs]
-
-    def _gap(self) -> int:
-        """Unwanted bytes that cost less than another request; in a small archive not so many as to be all."""
-        return min(64 << 10, self._blob.size // 200)
 
     def _whole(self, member: Member, data: bytes | Missing, base: int) -> bytes | Missing:
         if isinstance(data, Missing):
@@ -167,21 +168,39 @@ class _Run:
     members: list[Member]
 
 
-def _runs(wanted: Sequence[Member], gap: int, blob: Blob) -> Iterator[_Run]:
+def _runs(wanted: Sequence[Member], blob: Blob) -> Iterator[_Run]:
     """Members sorted by offset, grouped into ranges; those that are here already stand alone."""
-    open_run: _Run | None = None
-    for member in wanted:
-        if blob.held(member.span):
-            yield _Run(*member.span, [member])
+    absent = [member for member in wanted if not blob.held(member.span)]
+    yield from (_Run(*member.span, [member]) for member in wanted if blob.held(member.span))
+    bridged = _bridged([b.offset - a.end for a, b in pairwise(absent)], blob.size)
+    run: _Run | None = None
+    for index, member in enumerate(absent):
+        if run and index - 1 in bridged and member.end - run.start <= MAX_RUN:
+            run = _Run(run.start, member.end, [*run.members, member])
             continue
-        if open_run and member.offset - open_run.end <= gap and member.end - open_run.start <= MAX_RUN:
-            open_run = _Run(open_run.start, member.end, [*open_run.members, member])
-            continue
-        if open_run:
-            yield open_run
-        open_run = _Run(*member.span, [member])
-    if open_run:
-        yield open_run
+        if run:
+            yield run
+        run = _Run(*member.span, [member])
+    if run:
+        yield run
+
+
+def _bridged(gaps: Sequence[int], size: int) -> set[int]:
+    """Which gaps between wanted members are worth fetching for the sake of fewer requests.
+
+    Small ones always: another request costs as much as 64 KiB (in a small archive less, or a few members
+    would be all of it). Larger ones, the smallest first, while there are many requests and a small share
+    of the archive covers them.
+    """
+    always = min(64 << 10, size // 200)
+    budget = max(SPARE, size // 2_000)
+    chosen = {index for index, gap in enumerate(gaps) if gap <= always}
+    for gap, index in sorted((gap, index) for index, gap in enumerate(gaps) if gap > always):
+        if len(gaps) - len(chosen) < FEW or gap > budget:
+            break
+        budget -= gap
+        chosen.add(index)
+    return chosen
 
 
 def _too_large(member: Member, room: int) -> str | None:
