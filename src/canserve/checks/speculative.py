@@ -1,0 +1,118 @@
+"""speculative-class-present: the method that guesses ahead, and the class that its draft would load.
+
+A model's own extra layers (MTP, NextN) are loaded by a draft class that the build chooses by architecture or
+model type; a draft model of its own is a model like any other, and is judged like one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from canserve.checks.case import Case
+from canserve.checks.gates import look
+from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.subjects.build import Site
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+OWN_LAYERS = frozenset({"mtp", "nextn"})
+"""Methods that predict with the model's own extra layers; so do names that end in ``_mtp``."""
+WITHOUT_DRAFT = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead", "[ngram]"})
+"""Methods that need no second model."""
+
+
+def run(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``speculative-class-present``."""
+    asked = case.wish.speculative
+    if asked is None:
+        raise NotApplicable("no speculative decoding was asked for")
+    known = reader.read(case.build.speculative)
+    by_lower = {name.lower(): name for name in known}
+    if asked.lower() not in by_lower:
+        return _unknown_method(reader, case, asked, known)
+    name = by_lower[asked.lower()]
+    reader.cite((look(case, str(known[name]), f"speculative: {name}"),))
+    if uses_own_layers(asked):
+        return _own_layers(reader, case, asked, known)
+    if asked.lower() in WITHOUT_DRAFT or name.endswith(("Model", "ForCausalLM", "MTP")):
+        return Yes(f"the build knows {asked}")
+    return Yes(
+        f"the build knows the method {asked}",
+        ("a draft model whose class the build registers: judge it as a model of its own",),
+    )
+
+
+def uses_own_layers(method: str) -> bool:
+    """Whether a method predicts with the model's own extra layers."""
+    return method.lower() in OWN_LAYERS or method.lower().endswith("_mtp")
+
+
+def _unknown_method(reader: Reader, case: Case, asked: str, known: Mapping[str, Site]) -> Verdict:
+    if "/" in asked:
+        return Unknown(
+            f"{asked} is a model of its own, whose config decides",
+            f"judge it too (canserve check {asked}), and name the method",
+        )
+    registry = reader.try_read(case.build.registry) or {}
+    if asked in registry:
+        reader.cite((look(case, str(registry[asked].at), asked),))
+        return Yes(f"the build registers {asked}")
+    if not known:
+        return No("the build has no speculative decoding", "use a newer build")
+    near = get_close_matches(asked, known, n=3, cutoff=0.5)
+    shown = f"nearest: {', '.join(near)}" if near else f"it has {', '.join(sorted(known)[:12])}"
+    return No(
+        f"the build knows no speculative method or draft class {asked}; {shown}",
+        f"use {near[0] if near else 'one it has'}, or a build that has it",
+    )
+
+
+def draft_classes(reader: Reader, case: Case) -> tuple[str, ...]:
+    """The classes that the build may load for the model's own extra layers; empty: it has none for it."""
+    by_name = reader.read(case.build.draft_classes)
+    nested = reader.read(case.model.nested)
+    names = (*reader.read(case.model.architectures), reader.read(case.model.model_type))
+    names += tuple(part.model_type for part in nested)
+    return next((by_name[name] for name in names if name is not None and name in by_name), ())
+
+
+def _own_layers(reader: Reader, case: Case, asked: str, known: Mapping[str, Site]) -> Verdict:
+    if reader.read(case.model.mtp_layers) == 0:
+        return No(
+            f"{asked} needs extra prediction layers, which the model has not", "name a draft model instead"
+        )
+    wanted = draft_classes(reader, case)
+    if not wanted:
+        return No(
+            f"the build has no draft class for the prediction layers of {_model(reader, case)}",
+            "leave speculative decoding out, or use a newer build",
+        )
+    registry = reader.read(case.build.registry)
+    sites = {name: registry[name].at for name in wanted if name in registry}
+    sites |= {name: known[name] for name in wanted if name in known}
+    for name, at in sites.items():
+        reader.cite((look(case, str(at), f"draft class {name}"),))
+    lacking = [name for name in wanted if name not in sites]
+    if not lacking:
+        return Yes(f"{' or '.join(wanted)} loads the model's prediction layers")
+    if sites:
+        return Unknown(
+            f"the build chooses {' or '.join(wanted)} at run time, and lacks {', '.join(lacking)}",
+            "start it once",
+        )
+    return No(
+        f"the build would load {' or '.join(lacking)}, which it does not register",
+        "leave speculative decoding out, or use a newer build",
+    )
+
+
+def _model(reader: Reader, case: Case) -> str:
+    names = reader.read(case.model.architectures)
+    return names[0] if names else case.model.subject
+
+
+CHECK = Check(
+    "speculative-class-present",
+    "The build knows the speculative method, and has the class that loads the model's own prediction layers.",
+    run,
+)
