@@ -384,7 +384,7 @@ def test_odd_values_inside_a_declaration_do_not_break_it(tmp_path: Path) -> None
         "bitsandbytes",
     ]
     for method in methods:
-        for key in keys.split():
+        for key in keys:
             for value in hostile:
                 found = declared(tmp_path, quant_method=method, **{key: value})
                 assert found.declared == method

@@ -17,8 +17,8 @@ from canserve.probes.model.text import plain
 MAX_BYTES = 16 << 20
 """Largest document that is parsed; the largest real one measured (a mixed-precision map) has 0.9 MB."""
 MAX_DEPTH = 100
-MAX_CONTAINERS = 300_000
-MAX_VALUES = 2_000_000
+MAX_CONTAINERS = 200_000
+MAX_VALUES = 1_000_000
 """An empty container takes about 64 bytes for 3 of text: counted first, so that memory stays bounded."""
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"

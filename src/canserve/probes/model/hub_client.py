@@ -112,7 +112,7 @@ class HubClient:
                 break
             if time.monotonic() > self._end:
                 raise _Refused(Cause.UNREACHED, f"no whole answer within {self._options.deadline:g} s")
-        return bytes(found[skip : skip + count])
+        return memoryview(found)[skip : skip + count].tobytes()
 
     def _judge(self, status: int, headers: Mapping[str, str], start: int, ranged: bool) -> int:
         """Bytes to skip before the wanted ones; raises when the answer is none."""

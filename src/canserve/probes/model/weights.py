@@ -201,14 +201,12 @@ def _tallies(files: Files, weights: Weights, logical: Logical) -> Iterator[tuple
 def _one(files: Files, name: str, first: bytes, logical: Logical) -> Tally | Missing:
     size = files.size(name)
     end = 8 + header_length(first, size)
-    if end > len(first):
-        rest = files.piece(name, len(first), end)
-        if isinstance(rest, Missing):
-            return rest
-        first += rest
-    if len(first) < end:
-        raise Unreadable(f"the header claims {end - 8} bytes, the file ends after {len(first)}: truncated")
-    return tally(first[8:end], size, logical)
+    body = first[8:end] if end <= len(first) else files.piece(name, 8, end)
+    if isinstance(body, Missing):
+        return body
+    if len(body) < end - 8:
+        raise Unreadable(f"the header claims {end - 8} bytes, {len(body)} are there: truncated")
+    return tally(body, size, logical)
 
 
 def _parameters(total: Tally, files: int) -> Parameters:
