@@ -116,10 +116,10 @@ def test_no_text_from_outside_becomes_code() -> None:
 
 
 def literal_version(node: ast.expr) -> bool:
-    """``"0.14.0"``, ``(4, 51)`` or ``Version("0.14.0")``."""
+    """``"0.14.0"``, ``(4, 51)`` or ``Version("0.14.0")``; a bare ``"3"`` names a format, not a release."""
     match node:
         case ast.Constant(value=str(text)):
-            return text[:1].isdigit()
+            return bool(re.match(r"\d+\.\d", text))
         case ast.Tuple(elts=[ast.Constant(value=int()), *_]):
             return True
         case ast.Call(func=ast.Name(id="Version"), args=[ast.Constant(value=str())]):

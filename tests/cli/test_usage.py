@@ -51,7 +51,7 @@ def test_version_and_help_go_to_stdout() -> None:
         (["check", "m", "-b", "x", "--with", "torch==2"], "not of the form transformers==VERSION"),
         (
             ["check", "m", "-b", "x", "--explain", "architecture-registred"],
-            "Did you mean architecture-registered?",
+            "Did you mean architecture-registered or",
         ),
         (["check", "m", "-b", "x", "--format", "jsn"], "'json'"),
         (["machine"], "Name one MACHINE"),

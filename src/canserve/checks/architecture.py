@@ -231,14 +231,14 @@ def _gguf(reader: Reader, case: Case, architecture: str) -> Verdict:
         return No(
             f"GGUF architecture {architecture} is not read by transformers {spans(known, versions)}, "
             "which this build leaves it to",
-            "serve the original safetensors, or use llama.cpp",
+            "serve the original safetensors instead of a GGUF file",
         )
     if architecture in own:
         reader.cite((look(case, str(own[architecture]), f"GGUF architecture {architecture}"),))
         return Yes(f"GGUF architecture {architecture} is known")
     return No(
         f"GGUF architecture {architecture} is not among the {len(own)} known ones",
-        "serve the original safetensors, or use llama.cpp",
+        "serve the original safetensors instead of a GGUF file",
     )
 
 

@@ -160,7 +160,12 @@ class BuildFactsShape:
     architecture_types: Annotated[
         Fact[Mapping[str, str]], "Where the engine repairs a config by its architecture."
     ]
+    architecture_rewrites: Annotated[
+        Fact[Mapping[str, str]],
+        "Model type -> the architecture that the engine puts in, whatever the config names.",
+    ]
     requires: Annotated[Fact[tuple[str, ...]], "Requires-Dist lines, verbatim."]
+    torch: Annotated[Fact[str | None], "Found beside the engine; null: looked, none there."]
     transformers: TransformersShape
     fallback: Annotated[Fact[Fallback | None], "How architectures that are not listed are served."]
     dropped: Annotated[

@@ -129,7 +129,9 @@ def _facts(build: Build) -> BuildFactsShape:
         ),
         model_types=_model_types(build),
         architecture_types=build.architecture_types,
+        architecture_rewrites=build.architecture_rewrites,
         requires=identity.requires,
+        torch=build.torch,
         transformers=TransformersShape(
             build.transformers.installed, build.transformers.requirement, build.transformers.candidates()
         ),
