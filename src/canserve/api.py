@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from canserve.checks.case import Case, Wish
 from canserve.facts import Evidence, Fact, Known, Missing
@@ -13,6 +13,9 @@ from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
+
+if TYPE_CHECKING:
+    from canserve.probes.build import Reading
 
 T = TypeVar("T")
 
@@ -51,6 +54,8 @@ class BuildReport:
     machine: str | None
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...] = ()
+    """What the user should know of how it was read: a yanked file, a whole download, a second engine."""
 
     @property
     def verdict(self) -> Verdict:
@@ -93,9 +98,9 @@ def check(
     reports = []
     for target in builds:
         for arch, group in _by_arch(machines, options.arch):
-            build, moved = _open(target, want, options, arch)
-            cost += moved
-            reports.append(_judge(subject, target, build, group, on, wish))
+            reading = _open(target, want, options, arch)
+            cost += reading.cost
+            reports.append(_judge(Judged(subject, reading, group, on, wish)))
     return Report(subject, tuple(reports), cost)
 
 
@@ -123,7 +128,7 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
     options = options or Options()
-    return _open(target, Want.everything(), options, options.arch)[0]
+    return _open(target, Want.everything(), options, options.arch).build
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
@@ -184,17 +189,28 @@ def _by_arch(
     return tuple((arch, tuple(group)) for arch, group in groups.items()) or ((chosen, ()),)
 
 
-def _open(target: str, want: Want, options: Options, arch: str | None) -> tuple[Build | Missing, Cost]:
+def _open(target: str, want: Want, options: Options, arch: str | None) -> Reading:
+    from canserve.engines.transformers import read_table
     from canserve.index import transformers_table
-    from canserve.probes.build import Reading
+    from canserve.probes.build import BuildOptions
     from canserve.probes.build import read_build as read
 
     _say(options, f"reading {target}")
-    reading = Reading(want, transformers_table(), offline=options.offline, arch=arch)
-    build, cost = read(target, reading)
-    if isinstance(build, Build) and options.transformers is not None:
-        build = with_transformers(build, options.transformers)
-    return build, cost
+    how = BuildOptions(
+        offline=options.offline,
+        arch=arch,
+        table=transformers_table(),
+        read_table=read_table,
+        tell=options.progress or _quiet,
+    )
+    reading = read(target, want, how)
+    if isinstance(reading.build, Build) and options.transformers is not None:
+        return replace(reading, build=with_transformers(reading.build, options.transformers))
+    return reading
+
+
+def _quiet(what: str) -> None:
+    del what
 
 
 def with_transformers(build: Build, version: str) -> Build:
@@ -203,23 +219,28 @@ def with_transformers(build: Build, version: str) -> Build:
     return replace(build, transformers=replace(build.transformers, installed=Known(version, (told,))))
 
 
-def _judge(
-    model: Model,
-    target: str,
-    build: Build | Missing,
-    machines: Sequence[Machine],
-    on: str | None,
-    wish: Wish,
-) -> BuildReport:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one report is about."""
+
+    model: Model
+    reading: Reading
+    machines: tuple[Machine, ...]
+    on: str | None
+    wish: Wish
+
+
+def _judge(it: Judged) -> BuildReport:
     from canserve.checks import CHECKS
     from canserve.index import release_history
 
+    build, target, notes = it.reading.build, it.reading.target, it.reading.notes
     if isinstance(build, Missing):
-        return BuildReport(build, target, on, (), ())
+        return BuildReport(build, target, it.on, (), (), notes)
     findings: list[Finding] = []
     skipped: list[Skipped] = []
-    for machine in machines or (None,):
-        case = Case(model, build, machine, wish, release_history())
+    for machine in it.machines or (None,):
+        case = Case(it.model, build, machine, it.wish, release_history())
         for each in CHECKS:
             judged = each.judge(case)
             if isinstance(judged, Skipped):
@@ -227,4 +248,4 @@ def _judge(
                     skipped.append(judged)
             elif judged not in findings:
                 findings.append(judged)
-    return BuildReport(build, target, on, tuple(findings), tuple(skipped))
+    return BuildReport(build, target, it.on, tuple(findings), tuple(skipped), notes)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from canserve.checks import architecture, config, kv_cache, machine, quantization
+from canserve.checks import (
+    architecture,
+    config,
+    flags,
+    kv_cache,
+    machine,
+    parsers,
+    pipeline,
+    processor,
+    quantization,
+    speculative,
+    tokenizer,
+    weights,
+)
 from canserve.checks.chat_template import CHECK as CHAT_TEMPLATE
 from canserve.checks.reader import Check
 
@@ -12,9 +25,16 @@ CHECKS: tuple[Check, ...] = (
     config.PARSABLE,
     config.SATISFIED,
     config.REMOTE,
+    tokenizer.CHECK,
+    processor.CHECK,
     CHAT_TEMPLATE,
+    weights.CHECK,
     *quantization.CHECKS,
     kv_cache.CHECK,
+    speculative.CHECK,
+    pipeline.CHECK,
+    parsers.CHECK,
+    flags.CHECK,
     *machine.CHECKS,
 )
 """In the order in which a reader wants to see them: the class, its config, its files, the machine."""
