@@ -228,7 +228,7 @@ class _ModuleRun(Guarded):
                     self.assign(target, value, node.lineno)
             case ast.AnnAssign(value=ast.expr() as expression):
                 self.assign(node.target, self.evaluate(expression), node.lineno)
-            case ast.AugAssign(target=ast.Name() as target):
+            case ast.AugAssign(target=ast.Name() | ast.Subscript() as target):
                 self.augment(target, node)
             case ast.Expr(value=ast.Call(func=ast.Attribute() as func) as call):
                 mutate(self, self.use(func.value), func.attr, call)
@@ -284,13 +284,13 @@ class _ModuleRun(Guarded):
             case _:
                 pass
 
-    def augment(self, target: ast.Name, node: ast.AugAssign) -> None:
-        """``NAME += value`` and the like."""
+    def augment(self, target: ast.Name | ast.Subscript, node: ast.AugAssign) -> None:
+        """``NAME += value``, ``TABLE[key] += value`` and the like."""
         try:
             value = binary(self.use(target), node.op, self.use(node.value), self.budget)
         except FAILURES:
             value = Opaque(source_of(node))
-        self.define(target.id, value)
+        self.assign(target, value, node.lineno)
 
     def branch(self, node: ast.If) -> bool:
         """``if``: the branch that is taken, or both with their conditions."""
