@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from canserve.engines.sources import Sources
 from canserve.engines.static.evaluate import Constants
 from canserve.engines.static.values import Table, Value, strings
+from canserve.engines.transformers.outline import INSTALLED
 from canserve.facts import Fact, Known, Missing
 
 _ALL = re.compile(r"^__all__\b[^\n=]*=\s*\[([^\]]*)\]", re.MULTILINE)
 _STRING = re.compile(r"""["']([^"'\n]+)["']""")
 _OBJECT = re.compile(r"(?:class|def)\s+(\w+)")
+_DUMMIES = re.compile(r"utils\.dummy_(\w+)_objects")
 _DECORATORS = ("@requires(", "@export(")
 _NOT_COLLECTED = ("convert_", "modular_", "__init__")
 
@@ -67,8 +69,9 @@ def _read_table(table: dict[Hashable, Value]) -> tuple[dict[str, str | None], li
             whole = False
         elif names is not None:
             listed.update(dict.fromkeys(names, module))
-        elif ".dummy_" in module:  # [name for name in dir(dummies) if not name.startswith("_")]
-            stand_ins.append(module)
+        elif match := _DUMMIES.fullmatch(module):  # [name for name in dir(dummies) if ...]
+            if not INSTALLED.issuperset(match[1].split("_and_")):
+                stand_ins.append(module)
         else:
             whole = False
     heads = {module.split(".", 1)[0] for module in table if isinstance(module, str)}

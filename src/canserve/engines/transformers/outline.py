@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from canserve.engines.static.guards import truth
 
-INSTALLED = frozenset({"torch", "torchvision", "torchaudio", "vision", "tokenizers", "sentencepiece",
-                       "safetensors", "numpy", "scipy", "regex", "protobuf"})  # fmt: skip
-"""Optional dependencies of transformers that both engines bring along."""
+INSTALLED = frozenset({"torch", "pt", "torchvision", "speech", "torchaudio", "vision", "tokenizers",
+                       "sentencepiece", "safetensors", "numpy", "scipy", "regex", "protobuf"})  # fmt: skip
+"""Optional dependencies of transformers that both engines bring along, by its own names for them."""
 NOT_INSTALLED = frozenset({"tf", "flax", "jax", "keras_nlp", "tensorflow_text"})
 FLAGS = ("_supports_attention_backend", "_supports_flex_attn")
 """Class attributes of model classes that are kept."""
