@@ -135,6 +135,19 @@ def test_fp8_experts_on_older_gpus(engine: str, version: str, expected: type) ->
         assert isinstance(on("8.0", FP8, built), Yes), "dense FP8 goes through Marlin"
 
 
+def test_fp8_experts_in_compressed_tensors_are_limited_too_and_integers_are_not() -> None:
+    built = listing(method(CT, 70, minima=MINIMA), engine="vllm", version="0.8.5")
+    assert isinstance(on("8.0", quantization(CT, FP8_TENSOR), built, config=EXPERTS), No)
+    assert isinstance(on("8.0", quantization(CT, FP8_TENSOR), built), Yes)
+    assert isinstance(on("8.0", quantization(CT, INT4), built, config=EXPERTS), Yes)
+
+
+def test_online_fp8_of_experts_is_limited_too() -> None:
+    built = listing(method("fp8", 80), engine="vllm", version="0.8.5")
+    assert isinstance(on("8.0", None, built, wish="fp8", config=EXPERTS), No)
+    assert isinstance(on("8.0", None, built, wish="fp8"), Yes)
+
+
 MINIMA = {"CompressedTensorsW8A8Fp8": 89, "CompressedTensorsW8A16Fp8": 80, "CompressedTensorsW4A4Fp4": 100}
 
 

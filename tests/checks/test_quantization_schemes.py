@@ -168,5 +168,7 @@ def test_a_class_that_took_over_others_is_unknown() -> None:
         8, "float", "channel", None, None, 8, "float", True, format="FP8_PER_CHANNEL_PER_TOKEN"
     )
     quant = quantization("modelopt", by_channel)
-    built = listing(method("modelopt", schemes=("ModelOptFp8Config", "ModelOptLinearMethod")))
-    assert isinstance(judged(SCHEME_KNOWN, quantized(quant, built)), Unknown)
+    classes = ("ModelOptFp8Config", "ModelOptLinearMethod")
+    for version, expected in (("0.30.0", Yes), ("0.13.0", Unknown), ("0.30.0.dev4", Unknown)):
+        built = listing(method("modelopt", schemes=classes), engine="vllm", version=version)
+        assert isinstance(judged(SCHEME_KNOWN, quantized(quant, built)), expected), version

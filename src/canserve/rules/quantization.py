@@ -132,16 +132,26 @@ def holds_in(row: Row, engine: str, version: str) -> bool | None:
     return covers(f">={since[engine]}", version) if engine in since else False
 
 
-def limits(engine: str, method: str, blocks: bool, experts: bool) -> tuple[Row, ...]:
-    """The rows by which releases of an engine need more of a GPU than they say, whatever the release."""
+def limits(engine: str, method: str, quantization: Quantization | None, experts: bool) -> tuple[Row, ...]:
+    """The rows by which releases of an engine need more of a GPU than they say, whatever the release.
+
+    ``quantization`` is None where the method quantizes a plain checkpoint while it is loaded.
+    """
     names = related(method)
     return tuple(
         row
         for row in _rows("limit")
         if row.values["engine"] == engine
         and names & set(row.texts("methods"))
-        and ((row.values.get("blocks") and blocks) or (row.values.get("experts") and experts))
+        and (experts or not row.values.get("experts"))
+        and (in_blocks(quantization) or not row.values.get("blocks"))
+        and _stores(quantization, row.values.get("weight"))
     )
+
+
+def _stores(quantization: Quantization | None, kind: str | None) -> bool:
+    schemes = quantization.schemes if quantization else ()
+    return kind is None or not schemes or any(_kind(s.weight_type, s.weight_bits) == kind for s in schemes)
 
 
 def limited(row: Row, version: str) -> bool | None:
@@ -152,6 +162,7 @@ def limited(row: Row, version: str) -> bool | None:
     return inside
 
 
-def in_blocks(quantization: Quantization) -> bool:
+def in_blocks(quantization: Quantization | None) -> bool:
     """Whether some weights have one scale for a block of rows and columns."""
-    return any(scheme.strategy == "block" or scheme.block is not None for scheme in quantization.schemes)
+    schemes = quantization.schemes if quantization else ()
+    return any(scheme.strategy == "block" or scheme.block is not None for scheme in schemes)

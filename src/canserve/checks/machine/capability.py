@@ -90,8 +90,7 @@ def _limited(
 ) -> Verdict | None:
     """What releases need although their own minimum is lower."""
     engine = case.build.identity.engine
-    blocks = quantization is not None and rules.in_blocks(quantization)
-    rows = rules.limits(engine, name, blocks, has_experts(reader, case))
+    rows = rules.limits(engine, name, quantization, has_experts(reader, case))
     doubt: Unknown | None = None
     for row in rows:
         minimum = Capability.parse(row.text("capability"))
