@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from canserve.cli.output import Progress, emit, format_option, offline_option, quiet_option
-from canserve.cli.subject import show, whole_option
+from canserve.cli.subject import UNKNOWN, show, whole_option
+from canserve.facts import Missing
 
 
 @click.command("build")
@@ -29,4 +30,4 @@ def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> 
     with Progress(quiet) as progress:
         build = read_build(target, Options(offline=offline, progress=progress))
     emit(show(build_output(target, build), form, whole))
-    return 0
+    return UNKNOWN if isinstance(build, Missing) else 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from canserve.cli.output import Progress, emit, format_option, offline_option, quiet_option
-from canserve.cli.subject import show, whole_option
+from canserve.cli.subject import UNKNOWN, show, whole_option
+from canserve.facts import Missing
 
 
 @click.command("model")
@@ -25,4 +26,4 @@ def command(spec: str, form: str, whole: bool, offline: bool, quiet: bool) -> in
     with Progress(quiet) as progress:
         model = read_model(spec, Options(offline=offline, progress=progress))
     emit(show(model_output(model), form, whole))
-    return 0
+    return UNKNOWN if isinstance(model.architectures, Missing) else 0

@@ -12,6 +12,9 @@ from canserve.cli.output import colour, width
 if TYPE_CHECKING:
     from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
 
+UNKNOWN = 3
+"""Exit code when the subject could not be read."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

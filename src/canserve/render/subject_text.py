@@ -33,13 +33,20 @@ def subject_text(
             sources = True
     page = Page(look)
     page.add(Row(label=name))
-    facts = {"unread": output.facts} if isinstance(output.facts, Missing) else _fields(output.facts)
+    facts = {"all of it": output.facts} if isinstance(output.facts, Missing) else _fields(output.facts)
+    unread: dict[str, list[str]] = {}
     for field, value in facts.items():
+        if isinstance(value, Missing):
+            unread.setdefault(value.why, []).append(field.replace("_", " "))
+            continue
         if value != name:  # the subject's own name stands above
             page.add(*_rows(field, value, whole, indent=2))
         if sources:
             looks = output.evidence.get(field, ())
             page.add(*(Row(f"{look.how}: {look.saw}", indent=2 + _LABEL, style="dim") for look in looks))
+    for why, names in unread.items():
+        cell = Cell("unknown", _LABEL, STYLES["unknown"])
+        page.add(Row(f"{', '.join(names)}: {why}", (cell,), indent=2))
     return page.render()
 
 
