@@ -43,8 +43,8 @@ class Table:
         """The flag of that name; else those whose names begin so, as argparse lets names be cut short."""
         if name in self.names:
             return [(name, self.names[name])]
-        if not name.startswith("--"):  # -q and its value in one word
-            return [(name[:2], self.names[name[:2]])] if name[:2] in self.names else []
+        if not name.startswith("--"):
+            return []
         return [(full, flag) for full, flag in self.names.items() if full.startswith(name)]
 
 
@@ -83,6 +83,7 @@ def run(reader: Reader, case: Case) -> Verdict:
 
 def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | None:
     """What is wrong with a flag; None: nothing."""
+    given = _unglued(given, table)
     name = given.written
     if name in ALWAYS:
         return None
@@ -102,6 +103,14 @@ def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | No
     full, flag = found[0]
     reader.cite((look(case, str(flag.at), f"{flag.name}{_shown(flag)}"),))
     return _judge_value(given, full, flag)
+
+
+def _unglued(given: Given, table: Table) -> Given:
+    """``-qawq`` is ``-q awq``, as argparse reads it where there is no flag of the whole name."""
+    name = given.written
+    if name.startswith("--") or name in table.names or name[:2] not in table.names or given.value is not None:
+        return given
+    return Given(name[:2], name[2:])
 
 
 def _needs_syntax(name: str) -> bool:

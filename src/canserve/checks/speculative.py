@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import Check, NotApplicable, Reader
@@ -83,6 +84,12 @@ def _own_layers(reader: Reader, case: Case, asked: str, known: Mapping[str, Site
         )
     wanted = draft_classes(reader, case)
     if not wanted:
+        way, _ = route(reader, case)
+        if way is not None and way.way not in ("native", "converted"):
+            return Unknown(
+                f"the build names no draft class for this model; {way.served_by} may make one at run time",
+                "start it once, or leave speculative decoding out",
+            )
         return No(
             f"the build has no draft class for the prediction layers of {_model(reader, case)}",
             "leave speculative decoding out, or use a newer build",
