@@ -64,8 +64,9 @@ def converted(registry: Mapping[str, Registered], names: tuple[str, ...], fallba
     """A suffix conversion: a pooling head on a registered base architecture."""
     for name in names:
         for suffix, base in fallback.suffixes.items():
-            if name.endswith(suffix) and (target := name.removesuffix(suffix) + base) in registry:
-                return Route(name, "converted", target)
+            for one in dict.fromkeys((base, *fallback.bases)):
+                if name.endswith(suffix) and (target := name.removesuffix(suffix) + one) in registry:
+                    return Route(name, "converted", target)
     return None
 
 

@@ -110,6 +110,8 @@ class Fallback:
     refuses_dropped: bool
     """Whether formerly supported names are refused before the fallback is tried."""
     at: Site
+    bases: tuple[str, ...] = ()
+    """Base suffixes that are tried in turn for every suffix above, where it is more than the one given."""
 
 
 @dataclass(frozen=True, slots=True)
