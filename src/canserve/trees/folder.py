@@ -18,11 +18,15 @@ from canserve.trees.tree import Children, Cost, Entry, Hole, Listing, TreeError
 
 MAX_FILES = 200_000
 """Files in one listing. The largest engine release has under 10,000."""
+MAX_FOLDERS = 20_000
+"""Folders in one listing."""
 MAX_NAMES = 100_000
 """Names in one folder; what is beyond is a hole."""
 MAX_READ = 64 << 20
 """Bytes of one read."""
 MAX_DEPTH = 64
+MAX_NESTED_LINKS = 2
+"""Linked folders in linked folders; without an end to it, a few links are an astronomic number of paths."""
 MAX_LINKS = 40
 """Links followed on the way to one path; the kernel's own limit."""
 
@@ -37,6 +41,27 @@ class _NowhereError(Exception):
 @dataclass(frozen=True, slots=True)
 class _Folder:
     linked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a listing came to a folder."""
+
+    above: tuple[str, ...] = ()
+    """Real paths of the folders above it."""
+    links: int = 0
+    """Linked folders among them."""
+
+    def further(self, real: str, linked: bool) -> _Way:
+        return _Way((*self.above, real), self.links + linked)
+
+    def end(self, real: str) -> str | None:
+        """Why the listing goes no further."""
+        if real in self.above:
+            return "a link that leads back to a folder above it"
+        if self.links > MAX_NESTED_LINKS:
+            return f"more than {MAX_NESTED_LINKS} linked folders within one another"
+        return "nested too deeply" if len(self.above) >= MAX_DEPTH else None
 
 
 class FolderTree:
@@ -77,18 +102,19 @@ class FolderTree:
         return Children(files, tuple(folders), frozenset(linked), tuple(holes))
 
     def listing(self, prefix: str = "") -> Listing:
-        """All files below a folder; links to a folder above themselves are not followed for ever."""
+        """All files below a folder; links that lead back or multiply are not followed for ever."""
         entries: dict[str, Entry] = {}
         holes: list[Hole] = []
-        todo: list[tuple[str, tuple[str, ...]]] = [(prefix, ())]
-        while todo:
-            folder, above = todo.pop()
-            found = self._open_folder(folder, above, holes)
-            if found is None:
+        todo: list[tuple[str, _Way]] = [(prefix, _Way())]
+        for _ in range(MAX_FOLDERS):
+            if not todo or len(entries) + len(holes) > MAX_FILES:
+                break
+            folder, way = todo.pop()
+            real = self._enter(folder, way, holes)
+            if real is None:
                 continue
-            chain = (*above, found)
             deeper = []
-            for name, kind in self._scan(found, folder):
+            for name, kind in self._scan(real, folder):
                 path = below(folder, name)
                 match kind:
                     case Entry():
@@ -96,14 +122,14 @@ class FolderTree:
                     case Missing():
                         holes.append(Hole(below(folder, printable(name)) if name else folder, kind))
                     case _Folder():
-                        deeper.append((path, chain))
+                        deeper.append((path, way.further(real, kind.linked)))
             todo.extend(reversed(deeper))
-            if len(entries) + len(holes) > MAX_FILES:
-                why = f"more than {MAX_FILES} files; the listing was cut short"
-                return Listing(entries, (Hole(prefix, unreadable(self.subject, prefix, why)),))
+        if todo or len(entries) + len(holes) > MAX_FILES:
+            why = f"more than {MAX_FILES} files or {MAX_FOLDERS} folders; the listing was cut short"
+            return Listing(entries, (Hole(prefix, unreadable(self.subject, prefix, why)),))
         return Listing(entries, tuple(holes))
 
-    def _open_folder(self, folder: str, above: tuple[str, ...], holes: list[Hole]) -> str | None:
+    def _enter(self, folder: str, way: _Way, holes: list[Hole]) -> str | None:
         """The real path of a folder that is to be listed, or None with the hole noted."""
         try:
             real = self._real(folder)
@@ -112,8 +138,7 @@ class FolderTree:
         except (OSError, _NowhereError) as error:
             holes.append(Hole(folder, self._trouble(folder, error)))
             return None
-        if real in above or len(above) >= MAX_DEPTH:
-            why = "a link that leads back to a folder above it" if real in above else "nested too deeply"
+        if why := way.end(real):
             holes.append(Hole(folder, unreadable(self.subject, folder, why)))
             return None
         return real
