@@ -37,8 +37,8 @@ def test_every_way_of_writing_a_flag_is_kept_as_it_was_written() -> None:
 
 def test_what_the_checks_ask_for() -> None:
     wish = parse_wish(
-        ["--trust-remote-code", "--quantization", "fp8", "--kv-cache-dtype=fp8_e4m3", "--reasoning-parser", "qwen3",
-         "--tool-call-parser", "hermes", "--model-impl", "transformers", "--load-format", "gguf"]
+        ["--trust-remote-code", "--quantization", "fp8", "--kv-cache-dtype=fp8_e4m3", "--reasoning-parser",
+         "qwen3", "--tool-call-parser", "hermes", "--model-impl", "transformers", "--load-format", "gguf"]
     )  # fmt: skip
     assert wish.trust_remote_code
     assert (wish.quantization, wish.kv_cache_dtype) == ("fp8", "fp8_e4m3")

@@ -35,7 +35,10 @@ def draft_classes(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
             return tree
         found = _function(tree)
         if found is not None:
-            table = draft_table(found)
+            try:
+                table = draft_table(found)
+            except RecursionError:
+                return reading.unknown_form(path, f"{FUNCTION} nests too deeply")
             return reading.known(table, f"draft classes of {len(table)} models", Site(path, found.lineno))
     return reading.known({}, f"no {FUNCTION}", *paths)
 
@@ -137,24 +140,28 @@ def _read_part(node: ast.AST, keys: tuple[str, ...], rows: _Rows) -> None:
             pass
 
 
-def _add_classes(value: ast.expr, keys: tuple[str, ...], rows: _Rows) -> None:
-    """The class names that a value may come to; a local table is asked for each key."""
+def _add_classes(
+    value: ast.expr, keys: tuple[str, ...], rows: _Rows, seen: frozenset[str] = frozenset()
+) -> None:
+    """The class names that a value may come to; a local table is asked for each key.
+
+    ``seen``: local names that were followed on the way here; none is followed twice.
+    """
     match value:
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             for element in elements:
-                _add_classes(element, keys, rows)
+                _add_classes(element, keys, rows, seen)
         case ast.IfExp(body=body, orelse=orelse):
-            _add_classes(body, keys, rows)
-            _add_classes(orelse, keys, rows)
+            _add_classes(body, keys, rows, seen)
+            _add_classes(orelse, keys, rows, seen)
         case ast.Constant(value=str() as name):
             _add(rows.classes, keys, (name,))
         case ast.Subscript(value=ast.Name(id=table)):
             for key, name in _local_table(rows, table):
                 _add(rows.classes, [one for one in keys if one == key], (name,))
-        case ast.Name(id=name):
+        case ast.Name(id=name) if name not in seen:
             for local in rows.local(name):
-                if not isinstance(local, ast.Name):
-                    _add_classes(local, keys, rows)
+                _add_classes(local, keys, rows, seen | {name})
         case _:
             pass
 
