@@ -1,0 +1,116 @@
+"""SGLang: how its releases are read.
+
+``registry`` finds the architectures, ``classes`` resolves them, ``fallback`` says what happens to others;
+``configs`` and ``rewrites`` are about config.json; ``quantization``, ``flags`` and ``serving`` about what a
+server can be told. ``reading`` holds the places in the source tree, for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from canserve.engines.requirements import requirement
+from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
+from canserve.engines.sglang.classes import ClassReader
+from canserve.engines.sglang.fallback import read_fallback
+from canserve.engines.sglang.places import TOP, first_files
+from canserve.engines.sglang.reading import Reading, attempt
+from canserve.engines.sglang.registry import Registry, read_registry
+from canserve.engines.sources import Sources
+from canserve.facts import Fact, Known, Missing
+from canserve.subjects.build import (
+    NOT_ASKED,
+    Build,
+    Fallback,
+    Identity,
+    ModelClass,
+    Registered,
+    Transformers,
+    Want,
+)
+
+
+class SGLang:
+    """Reads any SGLang build from its own files."""
+
+    name = "sglang"
+    package = TOP
+
+    def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
+        """The files that a reading with this want needs, fetched together up front."""
+        return first_files(sources, want)
+
+    def requirement(self, requires: Sequence[str], name: str) -> str | None:
+        """As installed to serve: with the extra ``all``, into which releases until 0.5.2 put the runtime.
+
+        Releases until 0.4.3 leave transformers to their vLLM; the runtime needs it all the same.
+        """
+        found = requirement(requires, name, extras=("all", "srt"), project=self.name)
+        return "" if found is None and name == "transformers" else found
+
+    def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
+        """Read the build; what cannot be read is Missing."""
+        reading = Reading(sources, want, vllm=self._brings_vllm(sources, identity))
+        found = attempt(_registry, reading)
+        registry = found.value if isinstance(found, Known) else None
+        rows = found if isinstance(found, Missing) else found.value.fact(want.architectures)
+        return Build(
+            identity=identity,
+            transformers=transformers,
+            registry=rows,
+            classes={} if registry is None else _classes(reading, registry),
+            dropped=_none_named(found),
+            elsewhere=_none_named(found),
+            plugins=attempt(serving.read_plugins, reading),
+            fallback=_fallback(reading, found),
+            config_shims=attempt(configs.read_config_shims, reading),
+            config_fixups=attempt(rewrites.read_fixups, reading),
+            architecture_types=attempt(rewrites.read_architecture_types, reading),
+            architecture_rewrites=attempt(rewrites.read_architecture_rewrites, reading),
+            quantization=attempt(quantization.read_quantization, reading),
+            vendor_quantization=attempt(quantization.read_vendors, reading),
+            kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),
+            reasoning_parsers=attempt(serving.read_reasoning_parsers, reading),
+            tool_parsers=attempt(serving.read_tool_parsers, reading),
+            speculative=attempt(lambda r: serving.read_speculative(r, registry), reading),
+            draft_classes=attempt(rewrites.read_drafts, reading),
+            flags=attempt(flags.read_flags, reading) if want.flags else NOT_ASKED,
+            flag_syntax=attempt(flags.read_flag_syntax, reading),
+            attention_backends=attempt(serving.read_attention, reading) if want.attention else NOT_ASKED,
+            launchers=attempt(serving.read_launchers, reading),
+            load_formats=attempt(serving.read_load_formats, reading),
+            gguf_architectures=attempt(serving.read_gguf, reading),
+        )
+
+    def _brings_vllm(self, sources: Sources, identity: Identity) -> bool:
+        """Whether vLLM, of which some releases borrow quantization methods, is there or required."""
+        if sources.under("vllm/"):
+            return True
+        requires = identity.requires
+        return isinstance(requires, Known) and self.requirement(requires.value, "vllm") is not None
+
+
+def _classes(reading: Reading, registry: Registry) -> dict[str, Fact[ModelClass | None]]:
+    """The wanted architectures that are registered."""
+    wanted = registry.rows.keys() if reading.want.architectures is None else reading.want.architectures
+    reader = ClassReader(reading, registry)
+
+    def one(row: Registered) -> Fact[ModelClass | None]:
+        return attempt(lambda _: reader.read(row), reading)
+
+    return {name: one(registry.rows[name]) for name in sorted(wanted) if name in registry.rows}
+
+
+def _registry(reading: Reading) -> Fact[Registry]:
+    return Known(read_registry(reading))
+
+
+def _fallback(reading: Reading, registry: Fact[Registry]) -> Fact[Fallback | None]:
+    if isinstance(registry, Missing):
+        return registry
+    return attempt(lambda r: read_fallback(r, registry.value), reading)
+
+
+def _none_named(registry: Fact[Registry]) -> Fact[Mapping[str, str]]:
+    """No release names architectures that it dropped or that a plugin serves."""
+    return registry if isinstance(registry, Missing) else Known({}, registry.value.evidence)

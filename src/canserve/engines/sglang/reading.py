@@ -1,0 +1,134 @@
+"""One reading of one SGLang build: its files, the class graph over them, and how a fact is cited."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from canserve.engines.sglang.places import SRT, TOP, directly
+from canserve.engines.sources import Sources
+from canserve.engines.static.closure import Closure
+from canserve.engines.static.evaluate import Namespace
+from canserve.engines.static.graph import ClassGraph
+from canserve.engines.static.modules import module_of, within
+from canserve.engines.static.sites import FunctionSite
+from canserve.facts import Cause, Evidence, Fact, Missing
+from canserve.subjects.build import Import, Site, Want
+
+T = TypeVar("T")
+
+
+class ReadingError(Exception):
+    """A fact that cannot be had from this build; ``missing`` says why."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(missing.why)
+        self.missing = missing
+
+
+class Reading:
+    """What every reader of this engine works with; its methods raise ReadingError."""
+
+    def __init__(self, sources: Sources, want: Want, vllm: bool = False) -> None:
+        """``vllm``: whether a usual installation of the build brings vLLM along."""
+        self.sources = sources
+        self.want = want
+        self.vllm = vllm
+        self.graph = ClassGraph(sources, TOP)
+        self._texts: dict[str, str] = {}
+
+    # -- files
+
+    def first(self, paths: Sequence[str]) -> str | None:
+        """The first of these files that the build has; None when none exists."""
+        for path in paths:
+            if self.sources.has(path):
+                return path
+            if gap := self.sources.gap(path):
+                raise ReadingError(gap)
+        return None
+
+    def raw(self, path: str) -> bytes:
+        """A file's bytes; none when it does not exist."""
+        fact = self.sources.raw(path)
+        if isinstance(fact, Missing):
+            raise ReadingError(fact)
+        return fact.value or b""
+
+    def text(self, path: str) -> str:
+        """A file's text; empty when it does not exist."""
+        if path not in self._texts:
+            self._texts[path] = self.raw(path).decode("utf-8", "replace")
+        return self._texts[path]
+
+    def tree(self, path: str) -> ast.Module:
+        """A file's syntax tree; an empty one when it does not exist."""
+        fact = self.sources.tree(path)
+        if isinstance(fact, Missing):
+            raise ReadingError(fact)
+        return fact.value or ast.Module([], [])
+
+    def direct(self, folder: str) -> list[str]:
+        """The Python files directly in a folder, ``__init__`` included."""
+        if gap := self.sources.gap(f"{folder}__init__.py"):
+            raise ReadingError(gap)
+        return directly(self.sources, folder)
+
+    def constants(self, path: str) -> Namespace:
+        """A file's module-level constants."""
+        fact = self.graph.constants.of(path)
+        if isinstance(fact, Missing):
+            raise ReadingError(fact)
+        if fact.value is None:
+            raise self.unknown(path, "no such file")
+        return fact.value
+
+    def function(self, path: str, name: str) -> FunctionSite | None:
+        """A function that stands at the top level of a file."""
+        sites = self.graph.resolve(module_of(path), name)
+        return next((site for site in sites if isinstance(site, FunctionSite)), None)
+
+    # -- answers
+
+    def seen(self, at: Site, saw: str) -> Evidence:
+        """Evidence for a look at a place of this build."""
+        return self.sources.seen(at.file, saw, at.line or None)
+
+    def unknown(self, path: str, why: str) -> ReadingError:
+        """It stands where it should, in a form that is not understood."""
+        return ReadingError(self.sources.unreadable(path, f"unknown form: {why}"))
+
+    def unavailable(self, why: str, ask: str, path: str = SRT) -> ReadingError:
+        """This build leaves it to something outside of itself."""
+        return ReadingError(Missing(Cause.UNAVAILABLE, why, (self.sources.seen(path, why),), ask))
+
+
+def transformers_imports(needs: Closure) -> list[Import]:
+    """What of a module's needs transformers must offer, each once."""
+    found: dict[Import, None] = {}
+    for need in needs.outside:
+        if within(need.site.module, "transformers"):
+            name = None if need.site.name == "*" else need.site.name
+            found[Import(need.site.module, name, Site(need.path, need.site.line))] = None
+    return list(found)
+
+
+def outside_packages(needs: Closure) -> list[Import]:
+    """Other packages that a module needs, by top-level name, each at the place that comes first."""
+    found: dict[str, Import] = {}
+    for need in needs.outside:
+        package = need.site.module.split(".")[0]
+        if package != "transformers":
+            found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
+    return list(found.values())
+
+
+def attempt(read: Callable[[Reading], Fact[T]], reading: Reading) -> Fact[T]:
+    """The fact, or why it is missing."""
+    try:
+        return read(reading)
+    except ReadingError as error:
+        return error.missing
+    except RecursionError:
+        return Missing(Cause.UNREADABLE, "the sources are nested too deeply to be followed")
