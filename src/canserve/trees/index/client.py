@@ -82,6 +82,18 @@ class Index:
             return Missing(failed[0].cause, failed[0].why, failed[0].evidence + evidence, failed[0].ask)
         return _not_offered(choice, requirement, evidence, bool(self.config.indexes))
 
+    def offered(self, project: str, subject: str) -> Fact[tuple[File, ...]]:
+        """Every file of a project that all places together offer; Missing when one could not be asked."""
+        if isinstance(self.config, Missing):
+            return self.config
+        answers = list(self._answers(self.config, project, subject))
+        failed = [answer for answer in answers if isinstance(answer, Missing)]
+        if failed:
+            return failed[0]
+        seen = [answer for answer in answers if isinstance(answer, _Seen)]
+        files = {file.name: file for a in reversed(seen) if a.offer for file in a.offer.files}
+        return Known(tuple(files.values()), tuple(answer.evidence for answer in seen))
+
     def _answers(self, config: PipConfig, project: str, subject: str) -> Iterator[_Seen | Missing]:
         if config.unknown_default:
             yield config.unknown_default

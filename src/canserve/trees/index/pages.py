@@ -48,6 +48,8 @@ class File:
     """The reason, perhaps empty; None: it is not yanked."""
     metadata_sha256: str | None = None
     """Digest of the METADATA file that lies beside it at ``url.metadata``; None: there is none."""
+    uploaded: str | None = None
+    """When it was uploaded, UTC, ISO 8601 (PEP 700); None: the page does not say."""
 
     @property
     def is_wheel(self) -> bool:
@@ -94,6 +96,7 @@ class Link:
     requires_python: object = None
     yanked: object = False
     metadata: object = False
+    uploaded: object = None
 
 
 def file_of(link: Link, base: str, project: str) -> File | None:
@@ -111,6 +114,7 @@ def file_of(link: Link, base: str, project: str) -> File | None:
         link.requires_python[:MAX_TEXT] if isinstance(link.requires_python, str) else None,
         _yanked(link.yanked),
         _digest(link.metadata.get("sha256")) if isinstance(link.metadata, Mapping) else None,
+        link.uploaded[:MAX_TEXT] if isinstance(link.uploaded, str) else None,
     )  # fmt: skip
 
 
@@ -160,6 +164,7 @@ def _json_links(body: bytes) -> Iterator[Link]:
                 name, url, hashes if isinstance(hashes, dict) else {}, entry.get("size"),
                 entry.get("requires-python"), entry.get("yanked", False),
                 entry.get("core-metadata", entry.get("dist-info-metadata", False)),
+                entry.get("upload-time"),
             )  # fmt: skip
 
 
