@@ -194,6 +194,7 @@ def test_deep_folders_end(tmp_path: Path) -> None:
         ("o" * 5000, "name too long"),
         ("a\0b", "null byte"),
         ("/dev/zero", "not a regular file"),
+        ("~nobody-of-that-name/model", "no such file or folder"),
     ],
 )
 def test_what_is_no_model_says_so_in_every_fact(spec: str, said: str) -> None:

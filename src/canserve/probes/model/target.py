@@ -40,7 +40,7 @@ def locate(spec: str, options: Options) -> Target | Missing:
     """
     if not spec:
         return _refused(spec, "an empty name is not a Hub id", "write org/name, or a path that exists")
-    path = Path(spec).expanduser() if spec.startswith("~") else Path(spec)
+    path = Path(os.path.expanduser(spec))  # noqa: PTH111 - Path.expanduser raises for unknown users
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
