@@ -142,7 +142,7 @@ def shelve(engine: str, rows: Iterable[Row], built: str) -> Shelf:
 
 
 def gather(engine: str, partial: Path, tell: Callable[[str], None]) -> Shelf | Missing:
-    """The engine's index, with every release that the package index serves. Missing: it could not be asked."""
+    """The engine's index of every release that is served. Missing: the package index could not be asked."""
     config = pip_config()
     options = BuildOptions(config=config)
     web = Web(Settings() if isinstance(config, Missing) else config.settings, offline=False)

@@ -74,9 +74,10 @@ class ReleaseHistory:
             if position in own:
                 return str(row["version"])
             requirement = row.get("transformers")
-            if isinstance(fact, Known) and isinstance(requirement, str):
-                if _always(fact.value, requirement, model_type):
-                    return str(row["version"])
+            if not isinstance(fact, Known) or not isinstance(requirement, str):
+                continue
+            if _always(fact.value, requirement, model_type):
+                return str(row["version"])
         return None
 
     def evidence(self, engine: str) -> Evidence:
