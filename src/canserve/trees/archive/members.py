@@ -53,7 +53,7 @@ class Members:
         holes = tuple(h for h in self.holes if h.covers(folder) or h.prefix.startswith(start))
         if not (files or folders or holes) and folder:
             return None
-        return Children(files, tuple(dict.fromkeys(folders)), holes=holes)
+        return Children(files, tuple(sorted(folders)), holes=holes)
 
 
 def _folder(prefix: str) -> str | None:
