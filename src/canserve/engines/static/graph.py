@@ -211,8 +211,7 @@ class ClassGraph:
                 return out or [Assigned(module, node, path)]
             case ast.Subscript(value=inner):
                 sites = self.resolve_expression(module, inner)
-                plain = isinstance(sites[0], ClassSite | External | Unseen)
-                return sites if plain else [Assigned(module, node, path)]
+                return sites if _generic(sites[0]) else [Assigned(module, node, path)]
             case ast.IfExp(body=body, orelse=orelse):
                 test = source_of(node.test)
                 return [_under(s, (test,)) for s in self.resolve_expression(module, body)] + [
@@ -321,6 +320,13 @@ def _under(site: Resolved, guards: tuple[str, ...]) -> Resolved:
     if not guards or (isinstance(site, ClassSite) and not guards):
         return site
     return replace(site, guards=guards + site.guards)
+
+
+def _generic(site: Resolved) -> bool:
+    """Whether ``X[...]`` is still the class X, and not a type expression such as ``Literal[...]``."""
+    if isinstance(site, External) and site.name.startswith(("typing.", "typing_extensions.")):
+        return site.name.rsplit(".", 1)[-1] in {"Protocol", "Generic", "NamedTuple", "TypedDict"}
+    return isinstance(site, ClassSite | External | Unseen)
 
 
 def _may_make_class(sites: Iterable[Resolved]) -> bool:

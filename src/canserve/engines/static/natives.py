@@ -76,6 +76,8 @@ class Natives:
                 return self._interpreter.attribute(owner, name)
             if isinstance(owner, ModuleSite):
                 return self._interpreter.of_sites(self._graph.resolve(owner.module, name))
+            if isinstance(owner, Ref) and not default:
+                return Ref(f"{owner.name}.{name}")
             return self.attribute(owner, name)
         except NoAttribute:
             if not default:

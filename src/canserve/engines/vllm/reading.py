@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from canserve.engines.sources import Sources
 from canserve.engines.static.evaluate import Namespace
+from canserve.engines.static.excerpt import Excerpts
 from canserve.engines.static.graph import ClassGraph
 from canserve.engines.static.values import Value
 from canserve.facts import Evidence, Fact, Known, Missing
@@ -25,9 +26,11 @@ class Reading:
 
     sources: Sources
     graph: ClassGraph = field(init=False)
+    excerpts: Excerpts = field(init=False)
 
     def __post_init__(self) -> None:
         self.graph = ClassGraph(self.sources, TOP)
+        self.excerpts = Excerpts(self.sources)
 
     def constants(self, path: str) -> Namespace | Missing | None:
         """A file's constants; None: no such file."""
