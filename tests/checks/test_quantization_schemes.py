@@ -123,6 +123,11 @@ def test_experts_that_stay_unquantized_need_none() -> None:
     assert isinstance(judged(SCHEME_KNOWN, quantized(quant, tensors(*NEW), config=EXPERTS)), Yes)
 
 
+def test_shared_experts_that_stay_unquantized_do_not_spare_the_others() -> None:
+    quant = quantization(CT, NVFP4, ignored=("re:.*shared_expert_gate", "model.layers.0.mlp.shared_experts"))
+    assert isinstance(judged(SCHEME_KNOWN, quantized(quant, tensors(*NEW), config=EXPERTS)), No)
+
+
 def test_builds_whose_classes_do_not_tell_experts_apart_are_not_held_to_it() -> None:
     built = tensors(*OLD, "CompressedTensorsW4A4Fp4")
     assert isinstance(judged(SCHEME_KNOWN, quantized(quantization(CT, NVFP4), built, config=EXPERTS)), Yes)

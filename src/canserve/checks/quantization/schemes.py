@@ -9,7 +9,7 @@ answer unknown, not no.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -27,9 +27,13 @@ SHOWN = 8
 """How many of the build's classes an answer names."""
 
 
+BEST: Mapping[bool | None, int] = {True: 0, None: 1, False: 2}
+"""Which of several rows for one way of storing counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one scheme fares: True, False, or None with the reason for the doubt."""
+    """How one way of storing fares: the class that loads it, or why there is none, or why that is in doubt."""
 
     label: str
     known: bool | None
@@ -70,7 +74,7 @@ def schemes_of(quantization: Quantization) -> tuple[Scheme, ...]:
 
 
 def _experts_ignored(quantization: Quantization) -> bool:
-    return any("expert" in name for name in quantization.ignored)
+    return any("expert" in name.replace("shared_expert", "") for name in quantization.ignored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,45 +94,33 @@ class Inside:
             return Answer(described(scheme), None, "no rule says which class would load it")
         for row in rows:
             reader.cite((row.evidence(f"loaded by {', '.join(row.texts('names'))}"),))
-        answers = [self._row(row) for row in rows]
-        return next(
-            (a for a in answers if a.known), next((a for a in answers if a.known is None), answers[0])
-        )
+        return min((self._row(row) for row in rows), key=lambda answer: BEST[answer.known])
 
     def _row(self, row: Row) -> Answer:
         label = row.text("label")
-        dense = self._any(row, row.texts("names"))
+        dense = Answer(label, *self._any(row, row.texts("names")))
         if dense.known and self.experts and row.texts("moe") and self._tells_experts_apart():
-            for_experts = self._any(row, row.texts("moe"))
-            return (
-                for_experts
-                if for_experts.known
-                else Answer(f"{label}, experts", for_experts.known, for_experts.why)
-            )
-        return Answer(label, dense.known, dense.why)
+            return Answer(f"{label} of experts", *self._any(row, row.texts("moe")))
+        return dense
 
-    def _any(self, row: Row, names: tuple[str, ...]) -> Answer:
-        label = row.text("label")
+    def _any(self, row: Row, names: tuple[str, ...]) -> tuple[bool | None, str]:
+        """Whether one of the names is there with the row's meaning, and which, or why not."""
         if has := [name for name in names if name in self.known]:
             holds = rules.holds_in(row, self.engine, self.version)
             if holds:
-                return Answer(label, True, has[0])
+                return True, has[0]
             if holds is None:
-                return Answer(
-                    label, None, f"whether {has[0]} of {self.version} loads it cannot be told from its name"
-                )
-            return Answer(label, False, self._too_early(row, has[0]))
+                return None, f"whether {has[0]} of {self.version} loads it cannot be told from its name"
+            return False, self._too_early(row, has[0])
         if maybe := [name for name in row.texts("maybe") if name in self.known]:
-            return Answer(label, None, f"whether {maybe[0]} loads it cannot be told from its name")
+            return None, f"whether {maybe[0]} loads it cannot be told from its name"
         if renamed := self._alike(names):
-            return Answer(label, None, f"{renamed} may be the class for it under a new name")
-        return Answer(label, False, f"it has no {' and no '.join(names)}")
+            return None, f"{renamed} may be the class for it under a new name"
+        return False, f"it has no {' and no '.join(names)}"
 
     def _too_early(self, row: Row, name: str) -> str:
         since = row.values["since"].get(self.engine)
-        return (
-            f"its {name} loads it from {since} on" if since else f"its {name} is for another way of storing"
-        )
+        return f"its {name} loads it from {since} on" if since else f"its {name} loads something else"
 
     def _tells_experts_apart(self) -> bool:
         return any("moe" in name.lower() for name in self.known)
