@@ -33,7 +33,7 @@ BEST: Mapping[bool | None, int] = {True: 0, None: 1, False: 2}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one way of storing fares: the class that loads it, or why there is none, or why that is in doubt."""
+    """How one way of storing fares: the class that loads it, or why none does, or why that is in doubt."""
 
     label: str
     known: bool | None
