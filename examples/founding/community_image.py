@@ -55,7 +55,9 @@ def copy(tree: Tree, prefix: str, to: Path) -> None:
 
 def describe(tree: Tree, name: str, version: str, to: Path) -> None:
     """The metadata of an installed distribution, with the version it is to have."""
-    info = next(path for path in tree.children().folders if path.endswith(".dist-info"))
+    top = tree.children()
+    assert top is not None
+    info = next(path for path in top.folders if path.endswith(".dist-info"))
     folder = to / f"{name}-{version}.dist-info"
     folder.mkdir(parents=True)
     lines = tree.read(f"{info}/METADATA").decode().splitlines()

@@ -50,9 +50,7 @@ def main() -> int:
     codes.append(show("check", MODEL, "--build", "vllm==0.14.0", "--explain", "architecture-registered"))
     with tempfile.TemporaryDirectory(prefix="canserve-demo-") as name:
         image = Path(name) / "image"
-        say(
-            "The community image that was nearly discarded: engine under /opt/vllm, older transformers beside it."
-        )
+        say("The community image that was nearly discarded: its engine lies under /opt/vllm.")
         lay_out_image(image)
         codes.append(show("check", MODEL, "--build", str(image)))
         say("The same image with a folder that cannot be read: that is unknown, not no.")
