@@ -91,19 +91,20 @@ class Sources:
                 return missing
 
     def tree(self, path: str) -> Fact[ast.Module | None]:
-        """The parsed module. Too large, not Python, or nested too deeply is ``Missing``, never an exception."""
+        """The parsed module. Too large, not Python, nested too deeply: ``Missing``, never an exception."""
         if path not in self._trees:
-            self._trees[path] = self._parse(path)
+            self._trees[path] = self.parse(path)
         return self._trees[path]
 
-    def _parse(self, path: str) -> Fact[ast.Module | None]:
+    def parse(self, path: str) -> Fact[ast.Module | None]:
+        """Like ``tree``, but not kept: trees of thousands of files take gigabytes."""
         raw = self.raw(path)
         if isinstance(raw, Missing):
             return raw
         if raw.value is None:
             return Known(None, raw.evidence)
         if len(raw.value) > MAX_SOURCE:
-            return self.unreadable(path, f"{len(raw.value)} bytes, larger than the {MAX_SOURCE} that are parsed")
+            return self.unreadable(path, f"{len(raw.value)} bytes: more than {MAX_SOURCE} are not parsed")
         try:
             with warnings.catch_warnings():  # invalid escapes in other people's strings are not our talk
                 warnings.simplefilter("ignore")
