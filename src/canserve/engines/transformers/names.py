@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from canserve.engines.sources import Sources
 from canserve.engines.static import modules
 from canserve.engines.static.evaluate import Constants
 from canserve.engines.transformers import aliases, lazy
-from canserve.engines.transformers.outline import Outline, outline
+from canserve.engines.transformers.outline import Outline, Outlines
 from canserve.facts import Fact, Known, Missing
 
 PACKAGE = "transformers"
@@ -36,10 +35,10 @@ class Names:
     True and False are certain; None: a file could not be read, or the code decides at run time.
     """
 
-    def __init__(self, sources: Sources, constants: Constants) -> None:
-        self.sources = sources
+    def __init__(self, constants: Constants, outlines: Outlines) -> None:
+        self.sources = constants.sources
         self._constants = constants
-        self._outlines: dict[str, Fact[Outline | None]] = {}
+        self._outlines = outlines
         self._structures: dict[str, Fact[lazy.Structure]] = {}
         self._exports: dict[str, frozenset[str] | None] = {}
         self._offers: dict[str, Offer] = {}
@@ -59,7 +58,7 @@ class Names:
 
     def public(self) -> Offer:
         """Everything that ``from transformers import ...`` accepts."""
-        top = self._outline(ROOT)
+        top = self._outlines.of(ROOT)
         if isinstance(top, Missing) or top.value is None:
             return Offer(frozenset(), whole=False)
         offer = self._offer(ROOT) if top.value.is_lazy else Offer(frozenset(top.value.names), whole=True)
@@ -92,7 +91,7 @@ class Names:
             return self._exists(f"{module}.{name}")
         if name in MODULE_ATTRIBUTES:
             return True
-        found = self._outline(path)
+        found = self._outlines.of(path)
         if isinstance(found, Missing) or found.value is None:
             return None
         if found.value.is_lazy and name in LAZY_ATTRIBUTES:
@@ -124,7 +123,7 @@ class Names:
         path = modules.file_of(self.sources, module)
         if hops <= 0 or path is None:
             return None
-        found = self._outline(path)
+        found = self._outlines.of(path)
         if isinstance(found, Missing) or found.value is None:
             return None
         if found.value.exports is not None:
@@ -142,20 +141,6 @@ class Names:
     def _cut(self, path: str) -> bool:
         """Whether files at or below this path may exist although they were not listed."""
         return any(hole.covers(path) or hole.prefix.startswith(path) for hole in self.sources.holes)
-
-    def _outline(self, path: str) -> Fact[Outline | None]:
-        if path not in self._outlines:
-            self._outlines[path] = self._read_outline(path)
-        return self._outlines[path]
-
-    def _read_outline(self, path: str) -> Fact[Outline | None]:
-        tree = self.sources.tree(path)
-        if isinstance(tree, Missing):
-            return tree
-        try:
-            return Known(outline(tree.value) if tree.value else None, tree.evidence)
-        except RecursionError:
-            return self.sources.unreadable(path, "its statements are nested too deeply")
 
     # -- lazy packages
 
@@ -182,8 +167,8 @@ class Names:
         target = modules.file_of(self.sources, module)
         if target is None:
             return self._exists(module) is not False
-        found = self._outline(target) if modules.is_package(target) else None
-        lazily = isinstance(found, Known) and found.value is not None and found.value.is_lazy
+        found = self._outlines.found(target) if modules.is_package(target) else None
+        lazily = found is not None and found.is_lazy
         return not lazily or self._offered(target, name) is not False
 
     def _offer(self, path: str) -> Offer:
@@ -209,10 +194,8 @@ class Names:
         return Offer(frozenset(offered | aliases.renamed(self._constants, offered)), whole)
 
     def _stand_ins(self, module: str) -> frozenset[str]:
-        path = modules.file_of(self.sources, module)
-        found = self._outline(path) if path else None
-        names = found.value.names if isinstance(found, Known) and found.value else ()
-        return frozenset(name for name in names if not name.startswith("_"))
+        found = self._outlines.found(modules.file_of(self.sources, module))
+        return frozenset(name for name in (found.names if found else ()) if not name.startswith("_"))
 
     def _likely(self, structure: lazy.Structure, name: str) -> list[str]:
         """The files of folders whose name the wanted name starts with: they spare reading all the others."""

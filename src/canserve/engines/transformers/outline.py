@@ -10,8 +10,11 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
+from canserve.engines.sources import Sources
 from canserve.engines.static.guards import truth
+from canserve.facts import Fact, Known, Missing
 
 INSTALLED = frozenset({"torch", "pt", "torchvision", "speech", "torchaudio", "vision", "tokenizers",
                        "sentencepiece", "safetensors", "numpy", "scipy", "regex", "protobuf"})  # fmt: skip
@@ -63,6 +66,42 @@ class Outline:
     """``__all__``, where it is one plain list."""
     is_lazy: bool = False
     """Whether the module puts a ``_LazyModule`` in its own place."""
+
+
+class Outlines:
+    """Outlines of one distribution's modules."""
+
+    def __init__(self, sources: Sources, memory: dict[bytes, Outline] | None = None) -> None:
+        self.sources = sources
+        self._memory: dict[bytes, Outline] = {} if memory is None else memory
+        """Outlines by content, which releases of one library share."""
+        self._known: dict[str, Fact[Outline | None]] = {}
+
+    def of(self, path: str) -> Fact[Outline | None]:
+        """The outline of a file; ``Known(None)``: there is no such file."""
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        return self._known[path]
+
+    def found(self, path: str | None) -> Outline | None:
+        """The outline of a file, or None where there is none to be had."""
+        fact = self.of(path) if path else None
+        return fact.value if isinstance(fact, Known) else None
+
+    def _read(self, path: str) -> Fact[Outline | None]:
+        raw = self.sources.raw(path)
+        if isinstance(raw, Missing) or raw.value is None:
+            return raw if isinstance(raw, Missing) else Known(None, raw.evidence)
+        key = blake2b(raw.value, digest_size=16).digest()
+        if key not in self._memory:
+            tree = self.sources.parse(path)
+            if isinstance(tree, Missing):
+                return tree
+            try:
+                self._memory[key] = outline(tree.value or ast.Module([], []))
+            except RecursionError:
+                return self.sources.unreadable(path, "its statements are nested too deeply")
+        return Known(self._memory[key], raw.evidence)
 
 
 def outline(tree: ast.Module) -> Outline:
