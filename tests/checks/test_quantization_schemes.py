@@ -118,6 +118,13 @@ def test_experts_need_a_class_of_their_own() -> None:
     assert isinstance(judged(SCHEME_KNOWN, quantized(quant, built, config=EXPERTS)), Yes)
 
 
+def test_a_class_for_experts_alone_may_be_all_that_is_needed() -> None:
+    built = tensors("CompressedTensorsW8A8Fp8", "CompressedTensorsWNA16MoEMethod")
+    verdict = judged(SCHEME_KNOWN, quantized(quantization(CT, INT4), built, config=EXPERTS))
+    assert isinstance(verdict, Unknown) and "outside the experts" in verdict.because
+    assert isinstance(judged(SCHEME_KNOWN, quantized(quantization(CT, INT4), built)), No)
+
+
 def test_experts_that_stay_unquantized_need_none() -> None:
     quant = quantization(CT, NVFP4, ignored=("re:.*mlp.experts.*",))
     assert isinstance(judged(SCHEME_KNOWN, quantized(quant, tensors(*NEW), config=EXPERTS)), Yes)

@@ -60,7 +60,7 @@ def _says(quantization: Quantization, name: str) -> str:
 def _conditional(found: Sequence[Listing]) -> Unknown:
     method = found[0].method
     return Unknown(
-        f"the build lists {method.name} only under a condition: {'; '.join(method.guards)}",
+        f"the build lists {method.name} only under a condition: {'; '.join(dict.fromkeys(method.guards))}",
         "start the build once, or name the machine with --on",
     )
 

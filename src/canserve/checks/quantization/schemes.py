@@ -99,9 +99,12 @@ class Inside:
     def _row(self, row: Row) -> Answer:
         label = row.text("label")
         dense = Answer(label, *self._any(row, row.texts("names")))
-        if dense.known and self.experts and row.texts("moe") and self._tells_experts_apart():
-            return Answer(f"{label} of experts", *self._any(row, row.texts("moe")))
-        return dense
+        if not (self.experts and row.texts("moe") and self._tells_experts_apart()):
+            return dense
+        experts = Answer(f"{label} of experts", *self._any(row, row.texts("moe")))
+        if experts.known and dense.known is False:  # it does not matter where only experts are quantized
+            return Answer(f"{label} outside the experts", None, dense.why)
+        return experts if dense.known else dense
 
     def _any(self, row: Row, names: tuple[str, ...]) -> tuple[bool | None, str]:
         """Whether one of the names is there with the row's meaning, and which, or why not."""
