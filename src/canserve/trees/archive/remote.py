@@ -63,6 +63,9 @@ class RemoteBlob:
         """Why the file was downloaded whole; None: it was not."""
         if remote.sha256 and (path := place.cache.file("files", remote.sha256)):
             self._whole = FileBlob(path, subject)
+            self._size = self._whole.size
+        elif remote.sha256 and self._size is None:  # HTML indexes do not state it
+            self._size = _number(place.cache.get(self._kind, "size"))
 
     @property
     def cost(self) -> Cost:
@@ -93,6 +96,8 @@ class RemoteBlob:
             if got is None:
                 return self.tail(count)
             self._size, data = got.total, got.data
+            if self._remote.sha256:
+                self._place.cache.put(self._kind, "size", str(got.total).encode())
             self._keep((got.total - len(data), got.total), data)
         self._tail = (len(data), data)
         return data
@@ -195,6 +200,10 @@ class RemoteBlob:
                 self._whole = download(self._remote, self._place, self._subject)
                 self.refused = because
                 self._size = self._whole.size
+
+
+def _number(data: bytes | None) -> int | None:
+    return int(data) if data is not None and data.isdigit() else None
 
 
 def _spans(cache: Cache, kind: str) -> list[Span]:
