@@ -99,6 +99,12 @@ def test_a_class_that_learnt_blocks_later(version: str, expected: type) -> None:
     assert isinstance(verdict, expected), verdict
 
 
+def test_a_class_borrowed_from_another_engine_is_unknown() -> None:
+    for version, expected in (("0.5.3.post1", Unknown), ("0.5.4", Yes)):
+        built = tensors(*OLD, engine="sglang", version=version)
+        assert isinstance(judged(SCHEME_KNOWN, quantized(quantization(CT, INT4), built)), expected)
+
+
 def test_a_class_of_that_name_in_another_engine_does_not_count() -> None:
     weights_only = Scheme(4, "float", "tensor_group", 16, None, None, None, None)
     built = tensors(*OLD, "CompressedTensorsW4A4Fp4", engine="sglang", version="0.5.9")

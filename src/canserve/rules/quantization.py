@@ -125,7 +125,10 @@ def _activation(wanted: Scheme) -> str:
 
 
 def holds_in(row: Row, engine: str, version: str) -> bool | None:
-    """Whether the names of a scheme row already have the row's meaning in a release; None: cannot tell."""
+    """Whether the names of a scheme row have the row's meaning in a release; None: cannot tell."""
+    unsure = row.values.get("unsure", {})
+    if engine in unsure and covers(unsure[engine], version) is not False:
+        return None
     since = row.values.get("since")
     if since is None:
         return True
