@@ -41,12 +41,17 @@ class Classes:
         self.interpreter = interpreter
         self._decorated: set[tuple[int, str]] = set()
 
-    def get(self, site: ClassSite, name: str) -> Value:
-        """``site.name``. Raises NoAttribute, or Impossible where an outside base class may define it."""
+    def get(self, site: ClassSite, name: str, after: ClassSite | None = None) -> Value:
+        """``site.name``, or what ``super()`` in ``after`` finds.
+
+        Raises NoAttribute, or Impossible where an outside base class may define it.
+        """
         special = self._special(site, name)
         if special is not None:
             return special
-        for base in self.graph.linear(site):
+        order = self.graph.linear(site)
+        start = order.index(after) + 1 if after in order else 0
+        for base in order[start:]:
             if isinstance(base, ClassSite):
                 self._decorate(base, name)
                 if name in base.extra:
@@ -80,7 +85,7 @@ class Classes:
         node = found.node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             bound = site if _decorated_as(node, "classmethod") else None
-            return FunctionSite(owner.module, node, owner.path, (), owner.scope, bound)
+            return FunctionSite(owner.module, node, owner.path, (), owner.scope, bound, owner)
         from canserve.engines.static.interpret import Frame
 
         frame = Frame(self.interpreter, owner.module, owner.path, Budget(2000), owner.scope)

@@ -16,7 +16,7 @@ from canserve.engines.static.bounds import Budget, Exhausted, Impossible, source
 from canserve.engines.static.classes import Classes
 from canserve.engines.static.expressions import FAILURES
 from canserve.engines.static.mutation import Guarded, mutate
-from canserve.engines.static.natives import PARAMETER_KINDS, Natives, Parameter, Signature
+from canserve.engines.static.natives import PARAMETER_KINDS, Natives, Parameter, Signature, Super
 from canserve.engines.static.sites import (
     Absent,
     Assigned,
@@ -131,6 +131,8 @@ class Interpreter:
             raise Impossible
         frame = Frame(self, function.module, function.path, budget, function.scope)
         bound = () if function.bound is None else (function.bound,)
+        if isinstance(function.bound, ClassSite) and function.owner is not None:
+            frame.parent = Super(function.bound, function.owner)
         frame.enter(function.node.args, (*bound, *args), kwargs)
         self.calls += 1
         try:
@@ -160,6 +162,7 @@ class Frame(Guarded):
         self.module = module
         self.path = path
         self.env = dict(scope or {})
+        self.parent: Super | None = None
 
     # -- names, attributes, calls
 
@@ -195,6 +198,8 @@ class Frame(Guarded):
                 return self.interpreter.attribute(owner, name)
             case ModuleSite():
                 return self.interpreter.of_sites(self.interpreter.graph.resolve(owner.module, name))
+            case Super():
+                return self.interpreter.classes.get(owner.site, name, owner.owner)
             case str() | int() if name == "value":
                 return owner  # a member of an enumeration, which stands for its value here
             case Ref() if owner.name.endswith("Parameter") and name in PARAMETER_KINDS:
@@ -212,6 +217,8 @@ class Frame(Guarded):
                 return self.interpreter.invoke(func, args, kwargs, self.budget)
             case ClassSite():
                 return self.interpreter.natives.instantiate(func, args, kwargs)
+            case Ref(name="super") if not args and self.parent is not None:
+                return self.parent
             case Ref():
                 try:
                     return self.interpreter.natives.call(func.name, [self.force(arg) for arg in args])

@@ -44,6 +44,14 @@ class Signature:
     parameters: Table
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Super:
+    """``super()`` inside a method of ``owner``, of the class ``site``."""
+
+    site: ClassSite
+    owner: ClassSite
+
+
 class Natives:
     """The functions, by their last name."""
 

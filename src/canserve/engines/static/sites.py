@@ -57,6 +57,8 @@ class FunctionSite:
     """Local names around it."""
     bound: Value = None
     """What it is bound to, for a class method read from a class."""
+    owner: ClassSite | None = None
+    """The class whose body it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
