@@ -171,7 +171,8 @@ def unread_report(target: str = "vllm==9.9.9") -> BuildReport:
     why = Missing(
         Cause.UNAVAILABLE, "the package index has no such release", ask="name a release: 0.33.0 is newest"
     )
-    return BuildReport(build=why, target=target, machine=None, findings=(), skipped=())
+    notes = ("its index was not asked in full",)
+    return BuildReport(build=why, target=target, machine=None, findings=(), skipped=(), notes=notes)
 
 
 def hostile_report() -> BuildReport:
@@ -181,6 +182,7 @@ def hostile_report() -> BuildReport:
         machine=HOSTILE,
         findings=(Finding(HOSTILE, HOSTILE, No(HOSTILE, HOSTILE), (Evidence(HOSTILE, HOSTILE, HOSTILE),)),),
         skipped=(Skipped(HOSTILE, HOSTILE, HOSTILE),),
+        notes=(HOSTILE,),
     )
 
 

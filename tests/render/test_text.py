@@ -83,6 +83,7 @@ def test_a_build_that_could_not_be_read_is_unknown() -> None:
     text = check_text(report(unread_report()), PIPED)
     assert "unknown  vllm==9.9.9" in text
     assert "ask: name a release: 0.33.0 is newest" in text
+    assert "note     its index was not asked in full" in text
 
 
 def test_explain_shows_file_and_line() -> None:

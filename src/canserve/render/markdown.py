@@ -41,6 +41,7 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     if quiet:
         yield f"- **yes**: {', '.join(map(code, quiet))}"
     yield from (_skipped(skip) for skip in build.skipped)
+    yield from (f"- note: {markdown(note)}" for note in build.notes)
 
 
 def _finding(finding: Finding, explained: bool) -> Iterable[str]:

@@ -76,6 +76,7 @@ class BuildVerdictShape:
     because: str
     findings: tuple[FindingShape, ...]
     skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]
+    notes: Annotated[tuple[str, ...], "What to know about the build beside its verdict: yanked, rebuilt ..."]
     unread: Annotated[Missing | None, "Why the whole build could not be read, if so."]
 
 

@@ -76,6 +76,7 @@ def _build_verdict(report: BuildReport) -> BuildVerdictShape:
         because=report.verdict.because,
         findings=tuple(_finding(finding) for finding in report.findings),
         skipped=report.skipped,
+        notes=report.notes,
         unread=build if isinstance(build, Missing) else None,
     )
 

@@ -112,6 +112,7 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
     if quiet:
         yield _paragraph("yes", "", ", ".join(quiet))
     yield from _skipped(build.skipped)
+    yield from (Row(note, (Cell("note", _VERDICT),), indent=2) for note in build.notes)
 
 
 _RANK: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
