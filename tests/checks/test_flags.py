@@ -39,6 +39,7 @@ FLAGS = {
         flag("--task-list", "values", ("embed", "score")),
         flag("--max-model-len", None),
         flag("--max-num-seqs"),
+        flag("--no-cache", "switch", None, "--no-memory"),
         flag("--quantization", "value", ("fp8", "awq"), "-q"),
     )
 }
@@ -77,6 +78,8 @@ ACCEPTED = [
     "--no-max-model-len",
     "-q awq",
     "-qawq",
+    "--no-cache",
+    "--no-memory",
     "--help",
     "-h",
 ]
@@ -97,6 +100,8 @@ REFUSED = [
     ("--enforce-eager true", "--enforce-eager takes no value, but 'true' follows it"),
     ("--enable-prefix-caching=true", "--enable-prefix-caching takes no value"),
     ("--no-enable-prefix-caching yes", "--no-enable-prefix-caching takes no value"),
+    ("--no-cache yes", "--no-cache takes no value"),
+    ("--no-memory yes", "--no-memory takes no value"),
     ("--no-enforce-eager", "--no-enforce-eager does not exist in this build"),
     ("--no-port", "--no-port does not exist in this build"),
     ("--task-list embed other", "--task-list does not take 'other'"),
@@ -161,6 +166,20 @@ def test_an_unknown_short_flag_is_open_because_parsers_rewrite_some() -> None:
     assert got.ask == "write the long name"
 
 
+def test_advice_for_a_value_is_the_nearest_or_all() -> None:
+    near = verdict("--kv-cache-dtype fp9")
+    assert isinstance(near, No)
+    assert near.fix == "use fp8"
+    far = verdict("--kv-cache-dtype nothing-like-it")
+    assert isinstance(far, No)
+    assert far.fix == "use one of auto, fp8"
+
+
+def test_the_answer_counts() -> None:
+    assert verdict("--port 1") == Yes("the flag is accepted")
+    assert verdict("--port 1 -tp 2") == Yes("all 2 flags are accepted")
+
+
 def test_no_flags_and_an_unread_table() -> None:
     assert isinstance(CHECK.judge(case()), Skipped)
     unread = build(flags=Missing(Cause.UNREADABLE, "unknown form"))
@@ -174,3 +193,6 @@ def test_evidence_names_the_line_of_every_flag() -> None:
     got = CHECK.judge(case(the_build=the_build, wish=parse_wish(["--port", "1", "-tp", "2"])))
     assert isinstance(got, Finding)
     assert [look.how for look in got.evidence].count("eng/args.py:11") == 2
+    unknown = CHECK.judge(case(the_build=the_build, wish=parse_wish(["--foo"])))
+    assert isinstance(unknown, Finding)
+    assert any(look.how == "release index" for look in unknown.evidence)

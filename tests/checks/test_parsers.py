@@ -46,6 +46,7 @@ def test_unknown_name_tells_the_nearest_and_the_first_release() -> None:
         "the build has no tool parser llama3_json; it has hermes, mistral",
         "use one it has, or eng>=0.6.3, the first release with it",
     )
+    assert any(look.how == "release index" for look in got.evidence)
     near = judge(Wish(reasoning_parser="qwen"))
     assert isinstance(near, Finding)
     assert near.verdict == No(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from file_world import IMAGES, stored
-from small_world import TRUSTED, build, case, seen, small_class
+from small_world import FALLBACK, TABLE, TRUSTED, build, case, seen, small_class, transformers
 
 from canserve.checks.case import Wish
 from canserve.checks.processor import CHECK
@@ -87,4 +87,19 @@ def test_unread_facts_are_unknown() -> None:
 
 
 def test_a_config_alone_is_skipped() -> None:
-    assert isinstance(CHECK.judge(case(stored("config"))), Skipped)
+    got = CHECK.judge(case(stored("config", nested=VISION), build(classes={})))
+    assert isinstance(got, Skipped)
+    assert got.because == "only a config was given"
+
+
+def test_a_fallback_class_says_nothing_so_the_config_does() -> None:
+    table = replace(TABLE, classes={"5.0.0": {"SmallForCausalLM": frozenset({"supports_attention_backend"})}})
+    fallback = build(
+        registry=Known({}, seen()),
+        fallback=Known(FALLBACK, seen()),
+        transformers=transformers(table=table),
+    )
+    assert isinstance(CHECK.judge(case(stored(), fallback)), Skipped)
+    got = CHECK.judge(case(stored(nested=VISION), fallback))
+    assert isinstance(got, Finding)
+    assert isinstance(got.verdict, No)

@@ -31,7 +31,7 @@ REGISTRY = {
 }
 
 
-def verdict(asked: str | None, drafts: dict[str, tuple[str, ...]] | None = None, **facts: Any) -> Verdict:
+def finding(asked: str | None, drafts: dict[str, tuple[str, ...]] | None = None, **facts: Any) -> Finding:
     layers = facts.pop("mtp_layers", 1)
     nested = facts.pop("nested", ())
     fields: dict[str, Any] = {
@@ -43,7 +43,18 @@ def verdict(asked: str | None, drafts: dict[str, tuple[str, ...]] | None = None,
     got = speculative.CHECK.judge(case(the_model, build(**(fields | facts)), wish=Wish(speculative=asked)))
     assert isinstance(got, Finding)
     assert got.evidence
-    return got.verdict
+    return got
+
+
+def verdict(asked: str | None, drafts: dict[str, tuple[str, ...]] | None = None, **facts: Any) -> Verdict:
+    return finding(asked, drafts, **facts).verdict
+
+
+def test_evidence_names_the_method_and_the_class() -> None:
+    said = [look.saw for look in finding("mtp").evidence]
+    assert "speculative: mtp" in said
+    assert "draft class SmallMTP" in said
+    assert "EagleSmall" in [look.saw for look in finding("EagleSmall").evidence]
 
 
 @pytest.mark.parametrize("asked", ["mtp", "MTP", "small_mtp"])
@@ -99,6 +110,10 @@ def test_an_unknown_method_tells_the_nearest() -> None:
     got = verdict("eagle4")
     assert isinstance(got, No)
     assert "nearest: eagle3" in got.because
+    assert got.fix == "use eagle3, or a build that has it"
+    far = verdict("quite-something-else")
+    assert isinstance(far, No)
+    assert far.fix == "use one it has, or a build that has it"
     none = verdict("eagle3", speculative=Known({}, seen("none")))
     assert none == No("the build has no speculative decoding", "use a newer build")
 

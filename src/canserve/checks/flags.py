@@ -160,7 +160,7 @@ def _unknown_flag(reader: Reader, case: Case, table: Table, given: Given) -> Wro
 def _judge_value(given: Given, full: str, flag: Flag) -> Wrong | None:
     """Whether the flag may have this value, or may have none."""
     dotted = "." in given.written
-    if full.startswith(NEGATED) and full != flag.name and full not in flag.aliases:
+    if full not in (flag.name, *flag.aliases):  # the --no- form
         if flag.kind == "pair" and given.value is not None:
             return Wrong(f"{given.written} takes no value", f"leave {given.value!r} out")
         return None
@@ -171,9 +171,7 @@ def _judge_value(given: Given, full: str, flag: Flag) -> Wrong | None:
             )
         return None
     if given.value is None:
-        if flag.kind is None or not (flag.kind in ("value", "values", "json") or flag.choices):
-            return None
-        return Wrong(f"{given.written} needs a value", f"write {given.written} VALUE")
+        return Wrong(f"{given.written} needs a value", f"write {given.written} VALUE") if flag.kind else None
     if flag.kind == "json" and not dotted:
         return _judge_json(given)
     return None if dotted else _judge_choice(given, flag)
