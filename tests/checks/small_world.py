@@ -41,6 +41,10 @@ class SmallTable:
     def versions(self) -> tuple[str, ...]:
         return tuple(self.types)
 
+    def yanked(self, version: str) -> bool:
+        del version
+        return False
+
     def config_types(self, version: str) -> frozenset[str]:
         return self.types[version]
 

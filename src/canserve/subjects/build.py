@@ -213,6 +213,10 @@ class TransformersTable(Protocol):
         """All versions it tells about, oldest first, pre-releases included."""
         ...
 
+    def yanked(self, version: str) -> bool:
+        """Whether its authors withdrew the version."""
+        ...
+
     def config_types(self, version: str) -> frozenset[str]:
         """Model types that ``AutoConfig`` of that version maps."""
         ...
@@ -266,12 +270,12 @@ class Transformers:
         if self.requirement.value is None:
             return Known((), self.requirement.evidence)
         allowed = SpecifierSet(self.requirement.value)
-        return Known(
-            tuple(v for v in self.table.value.versions if _final(v) and allowed.contains(v)) or tuple(
-                v for v in self.table.value.versions if allowed.contains(v, prereleases=True)
-            ),
-            self.requirement.evidence + self.table.evidence,
-        )
+        table = self.table.value
+        matching = [version for version in table.versions if allowed.contains(version, prereleases=True)]
+        final = [version for version in matching if _final(version)]
+        # As pip does: a yanked release or a pre-release only where nothing else fits.
+        chosen = [version for version in final if not table.yanked(version)] or final or matching
+        return Known(tuple(chosen), self.requirement.evidence + self.table.evidence)
 
 
 def _final(version: str) -> bool:
