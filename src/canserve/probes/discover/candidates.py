@@ -10,7 +10,7 @@ from canserve.facts import Known, Missing
 from canserve.probes.discover.environment import Environment, Located, Outside, Place, egg_info
 from canserve.probes.discover.look import Look
 from canserve.probes.discover.survey import Site, Survey
-from canserve.trees.names import below
+from canserve.trees.names import below, unreached
 
 _TOP = frozenset({"", "python", "src"})
 """Folders of a checkout from which its package is imported."""
@@ -52,6 +52,8 @@ def candidates(
             elif located.value is not None:
                 candidate = _installed(engine, located.value, environment)
                 found.append((_rank(2 if candidate.stray else 1, order, located.value), candidate))
+        if environment.unfollowed and not found and not troubles:
+            troubles[""] = _unfollowed(look, environment)
     known = {(c.located.package.look.tree.subject, c.located.package.path) for _, c in found}
     for order, engine in enumerate(engines):
         for candidate in _source_trees(look, walked, engine, environments):
@@ -60,6 +62,13 @@ def candidates(
                 tier = 2 if candidate.stray else 0
                 found.append((_rank(tier, order, candidate.located), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])], troubles
+
+
+def _unfollowed(look: Look, environment: Environment) -> Missing:
+    """Folders that an environment imports from and that are not in the tree: an engine may be there."""
+    named = ", ".join(list(environment.unfollowed)[:5])
+    why = f"its .pth files name {named}, where an engine may be, but that is not in the tree"
+    return unreached(look.tree.subject, environment.site.path, why, "name that folder as the build")
 
 
 def _rank(tier: int, order: int, located: Located) -> tuple[object, ...]:

@@ -55,6 +55,8 @@ class Environment:
         self._sites = sites
         self._look = look
         self._outside = outside
+        self.unfollowed: dict[str, None] = {}
+        """Folders that ``.pth`` files name and that are not in the tree, in order."""
 
     def locate(self, package: str, distribution: str) -> Fact[Located | None]:
         """Where the package's code is. ``Known(None)``: looked, it is not installed here."""
@@ -113,6 +115,8 @@ class Environment:
                 return place
             if place is None:
                 elsewhere.append(folder)
+                if not any(look.is_folder(path) for look, path in self._candidates(folder)):
+                    self.unfollowed[folder] = None
                 continue
             how = f"editable install of {folder}, named in {where}"
             own = egg_info(place.look, posixpath.dirname(place.path), distribution)
@@ -145,9 +149,7 @@ class Environment:
                 mapping = finder_mapping(text) if "MAPPING" in text else {}
                 if package in mapping:
                     yield mapping[package]
-            for folder in leads.folders:
-                inside = joined(site.path, folder)
-                yield folder if inside is None else inside
+            yield from (joined(site.path, folder) for folder in leads.folders)
         for name in (f"{distribution}.egg-link", f"{canonicalize_name(distribution)}.egg-link"):
             if name in files and (linked := egg_link(self._look.text(below(site.path, name)) or "")):
                 yield linked
@@ -168,16 +170,22 @@ class Environment:
         return gap
 
     def _candidates(self, folder: str) -> Iterator[tuple[Look, str]]:
-        if not folder.startswith("/"):
+        """Where a folder that is named in a site may be, the nearest first."""
+        root = getattr(self._look.tree, "root", None)  # of a folder on this machine
+        if folder == ".." or folder.startswith("../"):
+            if root is None:
+                return
+            folder = posixpath.normpath(f"{root}/{folder}")
+        elif folder.startswith("/"):
+            folder = posixpath.normpath(folder)
+            if root is not None and (folder == str(root) or folder.startswith(f"{root}/")):
+                yield self._look, folder[len(str(root)) :].strip("/")
+            yield self._look, folder.strip("/")
+        else:
             yield self._look, folder
             return
-        path = posixpath.normpath(folder)
-        own = getattr(self._look.tree, "root", None)
-        if own is not None and (path == str(own) or path.startswith(f"{own}/")):
-            yield self._look, path[len(str(own)) :].strip("/")
-        yield self._look, path.strip("/")
-        if self._outside is not None and (tree := self._outside(posixpath.dirname(path))) is not None:
-            yield Look(tree), posixpath.basename(path)
+        if self._outside is not None and (tree := self._outside(posixpath.dirname(folder))) is not None:
+            yield Look(tree), posixpath.basename(folder)
 
 
 def _name_of(info: str) -> str:

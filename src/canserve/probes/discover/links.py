@@ -85,9 +85,7 @@ def egg_link(text: str) -> str | None:
     return lines[0].strip() or None if lines else None
 
 
-def joined(site: str, folder: str) -> str | None:
-    """A folder named in a site, from the tree's root; None: it is absolute or leaves the tree."""
-    if folder.startswith("/"):
-        return None
+def joined(site: str, folder: str) -> str:
+    """A folder named in a site, from the tree's root; it may be absolute, or begin with ``..``."""
     path = posixpath.normpath(posixpath.join(site, folder))
-    return None if path == ".." or path.startswith("../") else path.removeprefix(".").lstrip("/")
+    return "" if path == "." else path
