@@ -122,7 +122,8 @@ class Imports:
         for site in self._graph.imports_of(module):
             if site.name is None or site.name == "*" or site.guards or site.module not in self._direct:
                 continue
-            if self._graph.module(site.module) is None:
-                continue
+            there = self._graph.module(site.module)
+            if there is None or site.name in there.bindings:
+                continue  # what it is bound to is that module's own affair
             if all(isinstance(found, Absent) for found in self._graph.resolve(site.module, site.name)):
                 yield Need(path, site)

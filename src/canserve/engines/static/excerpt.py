@@ -19,7 +19,8 @@ from canserve.facts import Missing
 ATTEMPTS = 60
 """Ends that are tried for one statement; a text block in column one may look like the next statement."""
 CALL_ATTEMPTS = 200
-"""Closing brackets that are tried for one call."""
+"""Closing brackets that are tried for one call or list."""
+_CLOSING = re.compile(r"[)\]}]")
 _NEXT = re.compile(r"^[^\s#)\]}\"']", re.MULTILINE)
 
 
@@ -83,8 +84,19 @@ class Excerpts:
             return
         for match in re.finditer(re.escape(containing), text):
             start = text.rfind(f"{function}(", 0, match.start())
-            if start >= 0 and (call := _call_at(text, start)) is not None:
-                yield call
+            node = _closed_at(text, start) if start >= 0 else None
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                yield node.value
+
+    def assigned(self, path: str, name: str) -> ast.expr | None:
+        """The value first assigned to a name at any depth, such as a list in a class body."""
+        text = self.text(path)
+        head = rf"^[ \t]*{re.escape(name)}[ \t]*(?::[^=\n]+)?=[ \t]*(?=[\[({{])"
+        match = re.search(head, text, re.MULTILINE) if isinstance(text, str) else None
+        if match is None or not isinstance(text, str):
+            return None
+        node = _closed_at(text, match.end())
+        return node.value if isinstance(node, ast.Expr) else None
 
 
 class _Run(Expressions):
@@ -132,14 +144,10 @@ def _parsed(chunk: str) -> ast.stmt | None:
     return body[0] if body else None
 
 
-def _call_at(text: str, start: int) -> ast.Call | None:
-    end = start
-    for _ in range(CALL_ATTEMPTS):
-        end = text.find(")", end + 1)
-        if end < 0:
-            return None
-        node = _parsed(text[start : end + 1])
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            ast.increment_lineno(node, text.count("\n", 0, start))
-            return node.value
+def _closed_at(text: str, start: int) -> ast.stmt | None:
+    """The shortest whole statement that starts here and ends with a closing bracket."""
+    for match, _ in zip(_CLOSING.finditer(text, start), range(CALL_ATTEMPTS), strict=False):
+        node = _parsed(text[start : match.end()])
+        if node is not None:
+            return ast.increment_lineno(node, text.count("\n", 0, start))
     return None

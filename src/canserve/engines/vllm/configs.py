@@ -26,21 +26,20 @@ BY_ARCHITECTURE = "_ARCHITECTURE_TO_MODEL_TYPE"
 
 def read_shims(reading: Reading, want: Want) -> Fact[Mapping[str, ConfigShim]]:
     """Model types that the engine parses itself; those wanted with what their class needs."""
-    tree = reading.tree(FILE)
-    if isinstance(tree, Missing):
-        return tree
-    found = reading.constant([FILE], TABLE)
-    if isinstance(found, Missing):
-        return found
-    if tree is None or found is None:
-        return reading.known({}, f"no {TABLE}", FILE)
-    value = found[1]
+    text = reading.excerpts.text(FILE)
+    value = reading.excerpts.value(FILE, TABLE)
+    if isinstance(text, Missing):
+        return text
+    if isinstance(value, Missing):
+        return value
+    if text is None or value is None:
+        return reading.sources.gap(FILE) or reading.known({}, f"no {TABLE}", FILE)
     rows = value.kwargs if isinstance(value, CallValue) else value
     if not isinstance(rows, dict) or (isinstance(rows, Table) and rows.opaque):
         return reading.unknown_form(FILE, f"{TABLE} is not a table of config classes")
-    if not _parses(tree):
+    if not _parses(text):
         return reading.known({}, f"{TABLE} is asked only after transformers has parsed the config", FILE)
-    lines = dict(_lines(tree))
+    lines = dict(_lines(reading))
     imports = Imports(reading.graph, lambda module: within(module, CLASSES))
     shims: dict[str, ConfigShim] = {}
     for model_type, named in rows.items():
@@ -61,25 +60,19 @@ def _name(named: Value) -> str:
     return named.name if isinstance(named, Ref) else str(named)
 
 
-def _parses(tree: ast.Module) -> bool:
+def _parses(text: str) -> bool:
     """Whether the table is asked, or registered with transformers, before transformers parses a config."""
-    asked = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Compare) and TABLE in ast.unparse(n)]
-    calls = [(n.lineno, ast.unparse(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    if any(name == "AutoConfig.register" for _, name in calls):
+    if "AutoConfig.register(" in text:
         return True
-    parsed = [line for line, name in calls if name == "AutoConfig.from_pretrained"]
-    return bool(asked) and (not parsed or min(asked) < min(parsed))
+    asked, parsed = text.find(f"in {TABLE}"), text.find("AutoConfig.from_pretrained(")
+    return asked >= 0 and (parsed < 0 or asked < parsed)
 
 
-def _lines(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def _lines(reading: Reading) -> Iterator[tuple[str, int]]:
     """The line of every key of the table, written as keyword, key or element."""
-    for statement in tree.body:
-        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
-            continue
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        if not isinstance(target, ast.Name) or not target.id.startswith(TABLE):
-            continue
-        for node in ast.walk(statement.value):
+    for name in (TABLE, f"{TABLE}_OVERRIDE_HF"):
+        statement = reading.excerpts.statement(FILE, name)
+        for node in ast.walk(statement) if isinstance(statement, ast.stmt) else ():
             if isinstance(node, ast.keyword) and node.arg:
                 yield node.arg, node.value.lineno
             elif isinstance(node, ast.Dict):
@@ -119,12 +112,11 @@ def _resolved(
 
 def read_architecture_types(reading: Reading) -> Fact[Mapping[str, str]]:
     """Architectures whose config is given a model type; empty where the build repairs none."""
-    found = reading.constant([FILE], BY_ARCHITECTURE)
-    if isinstance(found, Missing):
-        return found
-    if found is None:
-        return reading.known({}, f"no {BY_ARCHITECTURE}", FILE)
-    table = found[1]
+    table = reading.excerpts.value(FILE, BY_ARCHITECTURE)
+    if isinstance(table, Missing):
+        return table
+    if table is None:
+        return reading.sources.gap(FILE) or reading.known({}, f"no {BY_ARCHITECTURE}", FILE)
     if not isinstance(table, Table) or table.opaque:
         return reading.unknown_form(FILE, f"{BY_ARCHITECTURE} is not a table of names")
     rows = {str(key): str(value) for key, value in table.items()}
@@ -137,5 +129,5 @@ def read_fixups(reading: Reading) -> Fact[Mapping[str, Site]]:
     What ``config.py`` changes in code concerns configs that transformers parses anyway (rope scaling,
     attribute names).
     """
-    fact = reading.sources.tree(FILE)
+    fact = reading.sources.raw(FILE)
     return fact if isinstance(fact, Missing) else Known({}, fact.evidence)

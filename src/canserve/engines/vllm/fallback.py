@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from canserve.engines.static.values import Table
+from canserve.engines.static.values import Table, Value
 from canserve.engines.vllm.reading import Reading
 from canserve.engines.vllm.registry import DROPPED, FILES
 from canserve.facts import Fact, Missing
@@ -44,10 +44,12 @@ def read_fallback(reading: Reading) -> Fact[Fallback | None]:
     return reading.known(None, "no Transformers back end", *(paths or [FILES[0]]))
 
 
-def _functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef):
-            yield node
+def _functions(tree: ast.Module | None) -> Iterator[ast.FunctionDef]:
+    """The functions of a module and the methods of its classes."""
+    for node in tree.body if tree is not None else ():
+        for inner in node.body if isinstance(node, ast.ClassDef) else (node,):
+            if isinstance(inner, ast.FunctionDef):
+                yield inner
 
 
 def _described(
@@ -114,18 +116,11 @@ def _called(node: ast.Call) -> str:
 
 def _suffixes(reading: Reading, tree: ast.Module | None) -> Mapping[str, tuple[str, ...]] | Missing:
     """Suffix of a pooling architecture -> the suffixes of base architectures that are tried in turn."""
-    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
-    if "iter_architecture_defaults" in names:
-        found = reading.constant(CONFIGS, DEFAULTS)
-        if isinstance(found, Missing):
-            return found
-        rows = found[1] if found is not None else None
-        if not isinstance(rows, list):
-            return reading.unknown_form(CONFIGS[0], f"{DEFAULTS} is not a list of suffixes")
-        return _from_defaults(rows)
     written: dict[str, tuple[str, ...]] = {}
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in (node for function in _functions(tree) for node in ast.walk(function)):
         match node:
+            case ast.Name(id="iter_architecture_defaults"):
+                return _from_defaults(reading)
             case ast.Call(
                 func=ast.Attribute(attr="replace"),
                 args=[ast.Constant(value=str() as suffix), ast.Constant(value=str() as base)],
@@ -136,8 +131,17 @@ def _suffixes(reading: Reading, tree: ast.Module | None) -> Mapping[str, tuple[s
     return written
 
 
-def _from_defaults(rows: list[object]) -> dict[str, tuple[str, ...]]:
+def _from_defaults(reading: Reading) -> dict[str, tuple[str, ...]] | Missing:
     """Rows are ``(suffix, (runner, conversion))``; without conversion a suffix names a base architecture."""
+    rows: Value = None
+    for path in CONFIGS:
+        rows = reading.excerpts.value(path, DEFAULTS) or reading.sources.gap(path)
+        if rows is not None:
+            break
+    if isinstance(rows, Missing):
+        return rows
+    if not isinstance(rows, list):
+        return reading.unknown_form(CONFIGS[0], f"{DEFAULTS} is not a list of suffixes")
     bases: list[str] = []
     converted: list[str] = []
     for row in rows:

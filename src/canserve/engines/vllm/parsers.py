@@ -54,12 +54,12 @@ def read_parsers(reading: Reading, kind: Kind) -> Fact[tuple[str, ...]]:
         if (missing := reading.sources.gap(f"{package}__init__.py")) is not None:
             return missing
     for path in parser_files(reading, kind):
-        found = reading.constant([path], kind.table)
-        if isinstance(found, Missing):
-            return found
-        if found is not None and isinstance(found[1], Table):
-            names = strings(found[1]) or ()
-            if found[1].opaque or not names:
+        table = reading.excerpts.value(path, kind.table)
+        if isinstance(table, Missing):
+            return table
+        if isinstance(table, Table):
+            names = strings(table) or ()
+            if table.opaque or not names:
                 return reading.unknown_form(path, f"{kind.table} cannot be evaluated")
             return reading.known(tuple(sorted(names)), f"{kind.table}: {len(names)} names", path)
     return _decorated(reading, kind)

@@ -7,10 +7,9 @@ the oldest releases call that function ``get_quant_class`` or have no quantizati
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 
-from canserve.engines.static.interpret import RAISES
+from canserve.engines.quantized import QuantClasses
 from canserve.engines.static.modules import module_of
 from canserve.engines.static.sites import ClassSite, FunctionSite
 from canserve.engines.static.values import Ref, Table, Value, strings
@@ -23,8 +22,6 @@ FILES = (f"{FOLDER}/__init__.py", "vllm/model_executor/quantization_utils/__init
 TABLES = ("QUANTIZATION_METHODS", "_QUANTIZATION_CONFIG_REGISTRY", "_QUANTIZATION_REGISTRY")
 GETTERS = ("get_quantization_config", "get_quant_class")
 VENDORS = {"rocm": "amd", "xpu": "intel", "tpu": "google"}
-_CLASS = re.compile(rb"^class (\w+)", re.MULTILINE)
-_MINIMUM = "get_min_capability"
 
 
 def read_quantization(reading: Reading, want: Want) -> Fact[Mapping[str, QuantMethod]]:
@@ -74,8 +71,9 @@ def _method(reading: Reading, path: str, name: str, at: Site) -> QuantMethod:
     if site is None:
         missing = reading.unknown_form(path, f"the class of quantization {name} cannot be followed")
         return QuantMethod(name, None, missing, at, (), missing, missing)
-    folder, minima = _schemes(reading, site)
-    return QuantMethod(name, site.name, _minimum(reading, site), at, site.guards, folder, minima)
+    classes = QuantClasses(reading.graph, FOLDER)
+    minimum = classes.minimum(site, name)
+    return QuantMethod(name, site.name, minimum, at, site.guards, *classes.schemes(site))
 
 
 def _class_of(reading: Reading, path: str, name: str) -> ClassSite | None:
@@ -88,68 +86,6 @@ def _class_of(reading: Reading, path: str, name: str) -> ClassSite | None:
                 return reading.graph.class_named(value.module, value.origin)
             return value if isinstance(value, ClassSite) else None
     return None
-
-
-def _minimum(reading: Reading, site: ClassSite) -> Fact[int | None]:
-    """``get_min_capability()``; negative: the build sets no minimum."""
-    value = _ask(reading, site)
-    found = reading.graph.attribute(site, _MINIMUM)
-    at = Site(found.owner.path, found.line) if found else Site(site.path, site.line)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return reading.known(value if value > 0 else None, f"{site.name}.{_MINIMUM}() is {value}", at)
-    why = "raises: it is not made for CUDA" if value is RAISES else "is decided at run time"
-    return reading.unknown_form(at.file, f"{site.name}.{_MINIMUM}() {why}")
-
-
-def _ask(reading: Reading, site: ClassSite) -> Value:
-    found = reading.graph.attribute(site, _MINIMUM)
-    if found is None or not isinstance(found.node, ast.FunctionDef):
-        return None
-    owner = found.owner
-    takes_class = bool(found.node.args.args)
-    method = FunctionSite(owner.module, found.node, owner.path, (), owner.scope)
-    return reading.graph.interpreter.call(method, [site] if takes_class else [])
-
-
-def _schemes(
-    reading: Reading, site: ClassSite
-) -> tuple[Fact[tuple[str, ...]], Fact[Mapping[str, int | None]]]:
-    """Class names of the method's module or package with its config's parameters, and minima of their own."""
-    module = reading.graph.module(site.module)
-    names = {name for name in (module.bindings if module else ()) if name[:1].isupper()}
-    init = reading.graph.attribute(site, "__init__")
-    if init is not None and isinstance(init.node, ast.FunctionDef):
-        args = init.node.args
-        names |= {arg.arg for arg in (*args.args, *args.kwonlyargs)} - {"self"}
-    folder = site.path.rsplit("/", 1)[0]
-    files = [site.path] if folder == FOLDER else reading.sources.under(f"{folder}/")
-    if (hole := reading.sources.gap(f"{folder}/schemes/__init__.py")) is not None:
-        return hole, hole
-    reading.sources.prefetch(files)
-    minima: dict[str, int | None] = {}
-    for path in files:
-        raw = reading.sources.raw(path)
-        if isinstance(raw, Missing):
-            return raw, raw
-        defined = {match.decode() for match in _CLASS.findall(raw.value or b"")}
-        names |= defined
-        if raw.value and _MINIMUM.encode() in raw.value:
-            minima |= _own_minima(reading, path, defined - {site.name})
-    saw = f"{len(names)} names told apart by {site.name}"
-    return reading.known(tuple(sorted(names)), saw, site.path), reading.known(minima, saw, site.path)
-
-
-def _own_minima(reading: Reading, path: str, names: set[str]) -> dict[str, int | None]:
-    """Minima of classes that define ``get_min_capability`` themselves and do not only declare it."""
-    out: dict[str, int | None] = {}
-    for name in sorted(names):
-        site = reading.graph.class_named(module_of(path), name)
-        if site is None or _MINIMUM not in reading.graph.body(site):
-            continue
-        value = _ask(reading, site)
-        if value is not RAISES:
-            out[name] = value if isinstance(value, int) and value > 0 else None
-    return out
 
 
 def read_vendors(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
@@ -176,25 +112,11 @@ def _platform_list(reading: Reading, platform: str) -> tuple[tuple[str, ...], Si
         ("vllm/config.py", f"{platform}_supported_quantization"),
     )
     for path, name in places:
-        raw = reading.sources.raw(path)
-        if isinstance(raw, Missing):
-            return raw
-        if raw.value is None or f"{name}".encode() not in raw.value:
-            continue
-        tree = reading.tree(path)
-        for node in ast.walk(tree) if isinstance(tree, ast.Module) else ():
-            value = _assigned(node, name)
-            names = None if value is None else strings(reading.graph.constants.value(path, value))
-            if names and value is not None:
-                return names, Site(path, value.lineno)
+        text = reading.excerpts.text(path)
+        if isinstance(text, Missing):
+            return text
+        value = reading.excerpts.assigned(path, name) if text and name in text else None
+        names = None if value is None else strings(reading.excerpts.evaluate(path, value))
+        if names and value is not None:
+            return names, Site(path, value.lineno)
     return None
-
-
-def _assigned(node: ast.AST, name: str) -> ast.expr | None:
-    match node:
-        case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
-            return value
-        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
-            return value
-        case _:
-            return None

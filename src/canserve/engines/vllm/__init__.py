@@ -1,0 +1,114 @@
+"""vLLM: every release and development build, read from its own files.
+
+``registry`` finds the architectures, ``classes`` what each can do and needs, ``configs`` and ``fallback`` the
+other ways to a model; ``quantization``, ``attention``, ``serving``, ``parsers`` and ``flags`` the rest. Each
+reads all historical forms of its fact, newest first, and says "unknown form" for any other.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from canserve.engines.requirements import requirement
+from canserve.engines.sources import Sources
+from canserve.engines.vllm.attention import read_attention
+from canserve.engines.vllm.classes import ClassReader
+from canserve.engines.vllm.configs import read_architecture_types, read_fixups, read_shims
+from canserve.engines.vllm.drafts import draft_classes
+from canserve.engines.vllm.fallback import read_fallback
+from canserve.engines.vllm.flags import read_flag_syntax, read_flags
+from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
+from canserve.engines.vllm.plan import first_round, second_round
+from canserve.engines.vllm.quantization import read_quantization, read_vendors
+from canserve.engines.vllm.reading import Reading
+from canserve.engines.vllm.registry import DROPPED, ELSEWHERE, read_list, read_registry
+from canserve.engines.vllm.serving import (
+    read_cache_types,
+    read_gguf,
+    read_launchers,
+    read_load_formats,
+    read_plugins,
+    read_speculative,
+)
+from canserve.facts import Fact, Known
+from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
+
+
+class VLLM:
+    """The vLLM engine."""
+
+    name = "vllm"
+    package = "vllm"
+
+    def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
+        """The files that a reading with this want certainly needs; brings the first of them in itself."""
+        with _no_collection():
+            reading = Reading(sources)
+            first = first_round(reading, want)
+            sources.prefetch(first)
+            return [*first, *second_round(reading, want)]
+
+    def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
+        """Read the build from its files."""
+        with _no_collection():
+            return self._read(Reading(sources), identity, transformers, want)
+
+    def _read(self, reading: Reading, identity: Identity, transformers: Transformers, want: Want) -> Build:
+        reading.sources.prefetch(first_round(reading, want))
+        reading.sources.prefetch(second_round(reading, want))
+        registry = read_registry(reading)
+        methods = read_quantization(reading, want)
+        return Build(
+            identity=identity,
+            transformers=transformers,
+            registry=registry,
+            classes=_classes(reading, registry, want),
+            dropped=read_list(reading, DROPPED),
+            elsewhere=read_list(reading, ELSEWHERE),
+            plugins=read_plugins(reading),
+            fallback=read_fallback(reading),
+            config_shims=read_shims(reading, want),
+            config_fixups=read_fixups(reading),
+            architecture_types=read_architecture_types(reading),
+            quantization=methods,
+            vendor_quantization=read_vendors(reading) if want.quantization != frozenset() else NOT_ASKED,
+            kv_cache_dtypes=read_cache_types(reading),
+            reasoning_parsers=read_parsers(reading, REASONING),
+            tool_parsers=read_parsers(reading, TOOLS),
+            speculative=read_speculative(reading, registry),
+            draft_classes=draft_classes(reading),
+            flags=read_flags(reading) if want.flags else NOT_ASKED,
+            flag_syntax=read_flag_syntax(reading),
+            attention_backends=read_attention(reading) if want.attention else NOT_ASKED,
+            launchers=read_launchers(reading, identity.requires),
+            load_formats=read_load_formats(reading),
+            gguf_architectures=read_gguf(methods),
+        )
+
+    def requirement(self, requires: Sequence[str], name: str) -> str | None:
+        """The specifier under which ``pip install vllm`` requires another package."""
+        return requirement(requires, name)
+
+
+def _classes(
+    reading: Reading, registry: Fact[Mapping[str, Registered]], want: Want
+) -> Mapping[str, Fact[ModelClass | None]]:
+    if not isinstance(registry, Known):
+        return {}
+    reader = ClassReader(reading)
+    names = registry.value.keys() if want.architectures is None else want.architectures
+    return {name: reader.read(registry.value[name]) for name in sorted(names) if name in registry.value}
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector out while trees are parsed: it would walk millions of nodes in vain."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
