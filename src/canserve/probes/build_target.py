@@ -58,6 +58,10 @@ class Means:
 def open_target(target: str, means: Means) -> Opened | Missing:
     """Open what the user named. Missing, never an exception, when it cannot be."""
     try:
+        urlsplit(target)
+    except ValueError as error:
+        return unreadable(printable(target), "", f"{target}: {error}")
+    try:
         return _open(target.strip(), means)
     except TreeError as error:
         return error.missing
@@ -75,15 +79,22 @@ def _open(target: str, means: Means) -> Opened | Missing:
     if at and (engine := _engine(name, means.engines)) is not None:
         opened = _open(rest.strip(), means)
         return opened if isinstance(opened, Missing) else _meant(opened, engine)
-    if urlsplit(target).scheme in {"http", "https"}:
+    if target.startswith(("http://", "https://")):
         return _open_url(target, means)
-    path = Path(unquote(urlsplit(target).path) if target.startswith("file://") else target).expanduser()
     requirement = _requirement(target)
     engine = _engine(requirement.name, means.engines) if requirement else None
     is_path = target.startswith((".", "/", "~", "file://")) or os.sep in target
     if requirement is not None and engine is not None and not is_path:
         return _open_release(requirement, engine, means, target)
-    return _open_path(path, target, means)
+    return _open_path(_path(target), target, means)
+
+
+def _path(target: str) -> Path:
+    path = Path(unquote(urlsplit(target).path) if target.startswith("file://") else target)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # a user who does not exist
+        return path
 
 
 def _engine(name: str, engines: Sequence[Engine]) -> Engine | None:

@@ -44,6 +44,13 @@ class _Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class _Special:
+    """A pipe, a socket or a device."""
+
+    missing: Missing
+
+
+@dataclass(frozen=True, slots=True)
 class _Way:
     """How a listing came to a folder."""
 
@@ -99,6 +106,8 @@ class FolderTree:
                     folders.append(name)
                     if kind.linked:
                         linked.add(name)
+                case _Special():
+                    pass  # nothing is ever imported from one
         return Children(files, tuple(folders), frozenset(linked), tuple(holes))
 
     def listing(self, prefix: str = "") -> Listing:
@@ -121,6 +130,8 @@ class FolderTree:
                         entries[path] = kind
                     case Missing():
                         holes.append(Hole(below(folder, printable(name)) if name else folder, kind))
+                    case _Special():
+                        holes.append(Hole(path, kind.missing))
                     case _Folder():
                         deeper.append((path, way.further(real, kind.linked)))
             todo.extend(reversed(deeper))
@@ -185,7 +196,7 @@ class FolderTree:
         finally:
             os.close(handle)
 
-    def _scan(self, real: str, folder: str) -> Iterator[tuple[str, Entry | Missing | _Folder]]:
+    def _scan(self, real: str, folder: str) -> Iterator[tuple[str, Entry | Missing | _Folder | _Special]]:
         """Names in a folder, sorted: files, folders, and Missing for what is neither.
 
         The name is empty where the folder as a whole is meant.
@@ -206,7 +217,7 @@ class FolderTree:
         for entry in sorted(seen, key=lambda one: one.name):
             yield entry.name, self._kind_of(entry, below(folder, entry.name))
 
-    def _kind_of(self, entry: os.DirEntry[str], path: str) -> Entry | Missing | _Folder:
+    def _kind_of(self, entry: os.DirEntry[str], path: str) -> Entry | Missing | _Folder | _Special:
         if why := refusal(entry.name):
             return unreadable(self.subject, path, why)
         try:
@@ -223,7 +234,7 @@ class FolderTree:
         except (OSError, _NowhereError) as error:
             return self._trouble(path, error)
         if not stat.S_ISREG(status.st_mode):
-            return unreadable(self.subject, path, _kind(status.st_mode))
+            return _Special(unreadable(self.subject, path, _kind(status.st_mode)))
         return Entry(status.st_size)
 
     def _at(self, real: str) -> str:

@@ -45,7 +45,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """One folder, one level: the names in it. ``files`` and ``folders`` hold names, not paths."""
+    """One folder, one level: the names in it. ``files`` and ``folders`` hold names, not paths.
+
+    Pipes, sockets and devices are in neither: to whoever looks for files they are not there.
+    """
 
     files: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     folders: tuple[str, ...] = ()

@@ -106,7 +106,7 @@ class Environment:
         here = self._look.package(site.path, package)
         if here is not None:
             return Known(Located(Place(self._look, here), info, site, f"installed in {where}"))
-        if gap := self._look.gap(below(site.path, package)):
+        if gap := self._look.gap(below(below(site.path, package), "__init__.py")):
             return gap
         elsewhere: list[str] = []
         for folder in dict.fromkeys(self._redirects(site, package, distribution, info)):
@@ -166,7 +166,7 @@ class Environment:
                 found = look.package(below(path, inner), package)
                 if found is not None:
                     return Place(look, found)
-            gap = gap or look.gap(below(path, package))
+            gap = gap or look.gap(below(below(path, package), "__init__.py"))
         return gap
 
     def _candidates(self, folder: str) -> Iterator[tuple[Look, str]]:
