@@ -122,6 +122,7 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         quantization=frozenset(methods),
         flags=bool(wish.flags),
         attention=bool(machines) and wish.kv_cache_dtype is not None,
+        vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
     )
 
 

@@ -37,14 +37,16 @@ class Want:
     quantization: frozenset[str] | None = frozenset()
     """Quantization methods whose class is read for its minimum capability; None: all."""
     flags: bool = False
-    """Command line flags, which live in large files."""
+    """Command line flags and what they may name (parsers, draft models, launchers), in large files."""
     attention: bool = False
     """Attention back ends with their capability rules, spread over many files."""
+    vendors: bool = False
+    """What may run on accelerators of other vendors than the build's own platform."""
 
     @classmethod
     def everything(cls) -> Want:
         """All that is known how to read."""
-        return cls(None, None, None, flags=True, attention=True)
+        return cls(None, None, None, flags=True, attention=True, vendors=True)
 
 
 @dataclass(frozen=True, slots=True)

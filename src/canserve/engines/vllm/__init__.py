@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
@@ -60,7 +61,7 @@ class VLLM:
         reading.sources.prefetch(second_round(reading, want))
         registry = read_registry(reading)
         methods = read_quantization(reading, want)
-        return Build(
+        build = Build(
             identity=identity,
             transformers=transformers,
             registry=registry,
@@ -73,23 +74,31 @@ class VLLM:
             config_fixups=read_fixups(reading),
             architecture_types=read_architecture_types(reading),
             quantization=methods,
-            vendor_quantization=read_vendors(reading) if want.quantization != frozenset() else NOT_ASKED,
+            vendor_quantization=read_vendors(reading) if want.vendors else NOT_ASKED,
             kv_cache_dtypes=read_cache_types(reading),
-            reasoning_parsers=read_parsers(reading, REASONING),
-            tool_parsers=read_parsers(reading, TOOLS),
-            speculative=read_speculative(reading, registry),
-            draft_classes=draft_classes(reading),
-            flags=read_flags(reading) if want.flags else NOT_ASKED,
-            flag_syntax=read_flag_syntax(reading),
             attention_backends=read_attention(reading) if want.attention else NOT_ASKED,
-            launchers=read_launchers(reading, identity.requires),
             load_formats=read_load_formats(reading),
             gguf_architectures=read_gguf(methods),
         )
+        return _with_flags(build, reading) if want.flags else build
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install vllm`` requires another package."""
         return requirement(requires, name)
+
+
+def _with_flags(build: Build, reading: Reading) -> Build:
+    """The command line, and what only it can ask for."""
+    return replace(
+        build,
+        flags=read_flags(reading),
+        flag_syntax=read_flag_syntax(reading),
+        reasoning_parsers=read_parsers(reading, REASONING),
+        tool_parsers=read_parsers(reading, TOOLS),
+        speculative=read_speculative(reading, build.registry),
+        draft_classes=draft_classes(reading),
+        launchers=read_launchers(reading, build.identity.requires),
+    )
 
 
 def _classes(

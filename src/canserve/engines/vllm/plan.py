@@ -29,20 +29,22 @@ ALWAYS = (
     "vllm/model_executor/models/adapters.py",
     "vllm/model_executor/models/config.py",
     "vllm/utils/func_utils.py",
-    "vllm/compilation/decorators.py",
     *quantization.FILES,
-    *serving.ARGUMENTS,
     *serving.CACHE,
-    *serving.PARALLEL,
-    *serving.SPECULATIVE,
     *serving.LOADER,
-    serving.PLUGINS,
-    serving.SERVE,
     *fallback.CONFIGS,
     fallback.LOADER,
+)
+"""What every answer needs."""
+FLAGS = (
+    *serving.ARGUMENTS,
+    *serving.PARALLEL,
+    *serving.SPECULATIVE,
+    serving.SERVE,
     *flags.PARSERS,
     *drafts.FILES,
 )
+"""What the command line is read from."""
 CONFIGS = ("vllm/transformers_utils/configs", "vllm/transformers_utils/processors")
 """Packages whose files serve one model family each, once their ``__init__`` is lazy."""
 _ELSEWHERE = re.compile(r"/(?:amd|rocm|cpu|xpu|intel|tpu)/")
@@ -51,15 +53,26 @@ MAX_FAMILY = 40
 
 
 def first_round(reading: Reading, want: Want) -> list[str]:
-    """Files needed for every answer."""
-    paths: list[str] = [*ALWAYS, *flags.flag_files(reading)]
-    for kind in (parsers.REASONING, parsers.TOOLS):
-        paths += parsers.parser_files(reading, kind)
-    paths += reading.sources.under("", "/entry_points.txt")
-    paths += _quantization(reading, want)
+    """Files that are known to be needed before any was read."""
+    sources = reading.sources
+    paths: list[str] = [*ALWAYS, *sources.under("", "/entry_points.txt"), *_quantization(reading, want)]
+    if not sources.has(serving.CACHE[0]):
+        paths += serving.ARGUMENTS  # older releases: cache types and weight formats are choices of flags
+    if want.architectures != frozenset():
+        paths += sources.under("vllm/multimodal/")
+        paths += (p for p in sources.under("vllm/transformers_utils/") if p.count("/") == 2)
+    models = sources.under("vllm/model_executor/models/")
+    if want.architectures is None or len(models) <= MAX_FAMILY:
+        paths += models  # the oldest registries name classes that are star-imported from all of them
+    if want.flags:
+        paths += [*FLAGS, *flags.flag_files(reading)]
+        for kind in (parsers.REASONING, parsers.TOOLS):
+            paths += parsers.parser_files(reading, kind)
+    if want.vendors:
+        paths += [f"vllm/platforms/{platform}.py" for platform in quantization.VENDORS]
     if want.attention:
-        paths += attention.FILES
-    return [path for path in dict.fromkeys(paths) if reading.sources.has(path)]
+        paths += [*attention.FILES, *(p for p in sources.under("vllm/v1/attention/") if want.flags)]
+    return [path for path in dict.fromkeys(paths) if sources.has(path)]
 
 
 def _quantization(reading: Reading, want: Want) -> Iterator[str]:
@@ -73,22 +86,21 @@ def _quantization(reading: Reading, want: Want) -> Iterator[str]:
         for path in reading.sources.under(f"{folder}/"):
             if any(word and word in path.removeprefix(folder).split("/")[1] for word in words):
                 yield path
-    if want.quantization != frozenset():
-        yield from (f"vllm/platforms/{platform}.py" for platform in quantization.VENDORS)
 
 
 def second_round(reading: Reading, want: Want) -> list[str]:
     """Files of the wanted classes, as the registry names them, and of parsers without a table."""
-    paths = dict.fromkeys(_self_registering(reading))
+    paths = dict.fromkeys(_self_registering(reading) if want.flags else ())
     registry = read_registry(reading)
     rows = registry.value if isinstance(registry, Known) else {}
     if want.architectures is None:
-        paths.update(dict.fromkeys(path for row in rows.values() for path in _model_files(reading, row)))
+        inside = reading.sources.under("vllm/models/")
+        paths.update(dict.fromkeys(path for path in inside if not _ELSEWHERE.search(path)))
     wanted = [rows[name] for name in sorted(want.architectures or ()) if name in rows]
     for row in wanted:
         paths.update(dict.fromkeys(_family(reading, row)))
-    if wanted or (want.architectures is None and rows):
-        paths.update(dict.fromkeys(_shared(reading)))
+    if wanted or want.architectures is None or want.model_types is None:
+        paths.update(dict.fromkeys(_configs(reading, everything=want.model_types is None)))
     return list(paths)
 
 
@@ -101,15 +113,10 @@ def _self_registering(reading: Reading) -> Iterator[str]:
                 yield from reading.sources.under(path.removesuffix("__init__.py"))
 
 
-def _model_files(reading: Reading, row: Registered) -> Iterator[str]:
-    path = file_of(reading.sources, row.module)
-    if path is not None:
-        yield path
-
-
 def _family(reading: Reading, row: Registered) -> Iterable[str]:
     """The module and those whose names start with the same letters: ``qwen3_5`` pulls in ``qwen2_vl``."""
-    found = list(_model_files(reading, row))
+    own = file_of(reading.sources, row.module)
+    found = [own] if own else []
     stem = row.module.replace(".", "/")
     folder, _, name = stem.rpartition("/")
     if row.module == MODELS:  # the oldest form: importing any model imports the package, which imports all
@@ -125,10 +132,9 @@ def _family(reading: Reading, row: Registered) -> Iterable[str]:
     return [*found, *beside[:MAX_FAMILY]]
 
 
-def _shared(reading: Reading) -> Iterator[str]:
-    yield from reading.sources.under("vllm/multimodal/")
-    classes = reading.excerpts.text(f"{CONFIGS[0]}/__init__.py")
-    lazy = not isinstance(classes, str) or "_CLASS_TO_MODULE" in classes
-    for path in reading.sources.under("vllm/transformers_utils/"):
-        if not any(path.startswith(f"{folder}/") for folder in CONFIGS) or not lazy:
-            yield path
+def _configs(reading: Reading, everything: bool) -> Iterator[str]:
+    """All config and processor classes, where importing one imports them all or all are wanted."""
+    names = reading.excerpts.text(f"{CONFIGS[0]}/__init__.py")
+    if everything or (isinstance(names, str) and "_CLASS_TO_MODULE" not in names):
+        for folder in CONFIGS:
+            yield from reading.sources.under(f"{folder}/")

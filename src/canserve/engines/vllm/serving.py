@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from canserve.engines.requirements import requirement
 from canserve.engines.static.values import Choices, Value, strings
@@ -67,8 +67,9 @@ def _flag_choices(reading: Reading, flag: str) -> Named:
     return None
 
 
-def _first(*found: Named) -> Named:
-    return next((one for one in found if one is not None), None)
+def _first(*ways: Callable[[], Named]) -> Named:
+    """The first way that leads to something; later ones, which cost files of their own, are not tried."""
+    return next((found for way in ways if (found := way()) is not None), None)
 
 
 def _mentions(reading: Reading, path: str, text: str) -> bool:
@@ -78,7 +79,10 @@ def _mentions(reading: Reading, path: str, text: str) -> bool:
 
 def read_cache_types(reading: Reading) -> Fact[tuple[str, ...]]:
     """Values of ``--kv-cache-dtype``; only ``auto`` where the build has no such flag."""
-    found = _first(_alias(reading, CACHE, "CacheDType"), _flag_choices(reading, "--kv-cache-dtype"))
+    found = _first(
+        lambda: _alias(reading, CACHE, "CacheDType"),
+        lambda: _flag_choices(reading, "--kv-cache-dtype"),
+    )
     if isinstance(found, Missing):
         return found
     if found is None:
@@ -92,9 +96,9 @@ def read_cache_types(reading: Reading) -> Fact[tuple[str, ...]]:
 def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
     """Values of ``--load-format``; the oldest releases load what they find."""
     found = _first(
-        _alias(reading, LOADER, "LoadFormats"),
-        _alias(reading, OLD_CONFIGS, "LoadFormat"),
-        _flag_choices(reading, "--load-format"),
+        lambda: _alias(reading, LOADER, "LoadFormats"),
+        lambda: _alias(reading, OLD_CONFIGS, "LoadFormat"),
+        lambda: _flag_choices(reading, "--load-format"),
     )
     if isinstance(found, Missing):
         return found
@@ -113,8 +117,8 @@ def read_launchers(reading: Reading, requires: Fact[tuple[str, ...]]) -> Fact[tu
     (``--nnodes``), ``headless`` (``--headless`` for further nodes), ``torchrun``.
     """
     found = _first(
-        _alias(reading, PARALLEL, "DistributedExecutorBackend"),
-        _flag_choices(reading, "--distributed-executor-backend"),
+        lambda: _alias(reading, PARALLEL, "DistributedExecutorBackend"),
+        lambda: _flag_choices(reading, "--distributed-executor-backend"),
     )
     if isinstance(found, Missing):
         return found
@@ -161,18 +165,20 @@ def read_plugins(reading: Reading) -> Fact[tuple[str, ...]]:
 
     Groups are those that the build's plugin loader asks for; its own entry points (LoRA resolvers) add none.
     """
-    group = _plugin_group(reading)
-    if isinstance(group, Missing):
-        return group
-    if group is None:
-        return reading.known((), "no plugin loader", PLUGINS)
-    out: list[str] = []
-    for path in reading.sources.under("", "/entry_points.txt"):
+    entries: list[tuple[str, str]] = []
+    paths = reading.sources.under("", "/entry_points.txt")
+    for path in paths:
         text = reading.excerpts.text(path)
         if isinstance(text, Missing):
             return text
-        out += _entries(text or "", group)
-    return reading.known(tuple(out), f"entry points of {group}", PLUGINS)
+        entries += _foreign(text or "")
+    if not entries:
+        return reading.known((), "no entry points of other packages", *paths)
+    group = _plugin_group(reading)
+    if isinstance(group, Missing):
+        return group
+    found = tuple(entry for section, entry in entries if section == group)
+    return reading.known(found, f"entry points of {group}" if group else "no plugin loader", *paths, PLUGINS)
 
 
 def _plugin_group(reading: Reading) -> str | Missing | None:
@@ -189,16 +195,16 @@ def _plugin_group(reading: Reading) -> str | Missing | None:
     return match[1] if match else None
 
 
-def _entries(text: str, group: str) -> list[str]:
-    """``group: name = target`` for every foreign entry of one group."""
+def _foreign(text: str) -> list[tuple[str, str]]:
+    """Group, and ``group: name = target``, for entries of vLLM's groups that lead to other packages."""
     section, out = "", []
     for line in map(str.strip, text.splitlines()):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1].strip()
-        elif section == group and "=" in line and not line.startswith(("#", ";")):
+        elif section.startswith("vllm.") and "=" in line and not line.startswith(("#", ";")):
             name, _, target = (part.strip() for part in line.partition("="))
             if not target.startswith("vllm."):
-                out.append(f"{group}: {name} = {target}"[:200])
+                out.append((section, f"{section}: {name} = {target}"[:200]))
     return out
 
 
