@@ -191,7 +191,7 @@ def _by_arch(
 
 
 def _open(target: str, want: Want, options: Options, arch: str | None) -> Reading:
-    from canserve.engines.transformers import read_table
+    from canserve.engines.transformers.table import read_table
     from canserve.index import transformers_table
     from canserve.probes.build import BuildOptions
     from canserve.probes.build import read_build as read
@@ -244,9 +244,27 @@ def _judge(it: Judged) -> BuildReport:
         case = Case(it.model, build, machine, it.wish, release_history())
         for each in CHECKS:
             judged = each.judge(case)
-            if isinstance(judged, Skipped):
-                if judged not in skipped:
-                    skipped.append(judged)
-            elif judged not in findings:
+            if isinstance(judged, Finding):
                 findings.append(judged)
-    return BuildReport(build, target, it.on, tuple(findings), tuple(skipped), notes)
+            else:
+                skipped.append(judged)
+    return BuildReport(build, target, it.on, _together(findings), _skipped_once(skipped), notes)
+
+
+def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings that say the same of several machines, as one about all of them."""
+    merged: dict[tuple[str, Verdict], Finding] = {}
+    for finding in findings:
+        key = (finding.check, finding.verdict)
+        before = merged.get(key)
+        if before is None:
+            merged[key] = finding
+        elif before.about != finding.about:
+            about = f"{before.about}, {finding.about.rpartition(' on ')[2]}"
+            evidence = tuple(dict.fromkeys(before.evidence + finding.evidence))
+            merged[key] = replace(before, about=about, evidence=evidence)
+    return tuple(merged.values())
+
+
+def _skipped_once(skipped: Sequence[Skipped]) -> tuple[Skipped, ...]:
+    return tuple({(one.check, one.because): one for one in reversed(skipped)}.values())[::-1]
