@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from quant_world import UNREAD, backend, gpu, judged, machine, quantization, skipped
@@ -60,7 +61,7 @@ def test_a_list_that_could_not_be_read_is_unknown() -> None:
 def test_the_attention_back_ends_narrow_it_on_a_known_gpu() -> None:
     takes, not_here = backend("A", ALL, ("auto", "fp8")), backend("B", (100,), ("auto", "fp8"))
     refuses = backend("C", ALL, ("auto",))
-    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention(takes, refuses)))
+    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention(takes, refuses)))
     assert isinstance(verdict, Yes) and "through A" in verdict.because
     verdict = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention(not_here, refuses)))
     assert isinstance(verdict, No) and verdict.fix == "use --kv-cache-dtype auto"
@@ -70,21 +71,31 @@ def test_a_back_end_whose_rule_was_not_read_makes_it_unknown() -> None:
     unread, refuses = backend("A", UNREAD, ("auto", "fp8")), backend("C", ALL, ("auto",))
     verdict = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention(unread, refuses)))
     assert isinstance(verdict, Unknown)
-    nothing = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention()))
-    assert isinstance(nothing, Unknown)
 
 
-def test_dtypes_of_a_back_end_that_were_not_read_make_it_unknown() -> None:
-    from dataclasses import replace
-
-    unread = replace(backend("A", ALL, ()), kv_dtypes=UNREAD)
-    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention(unread)))
+def test_dtypes_of_one_back_end_that_were_not_read_make_it_unknown() -> None:
+    unread, refuses = replace(backend("A", ALL, ()), kv_dtypes=UNREAD), backend("C", ALL, ("auto",))
+    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention(unread, refuses)))
     assert isinstance(verdict, Unknown)
+
+
+def test_back_ends_that_say_nothing_do_not_narrow_it() -> None:
+    unread = replace(backend("A", UNREAD, ()), kv_dtypes=UNREAD)
+    assert isinstance(judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention(unread))), Yes)
+    assert isinstance(judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention())), Yes)
+
+
+def test_gpus_without_the_type_are_unknown() -> None:
+    takes = backend("A", ALL, ("auto", "fp8", "fp8_e5m2"))
+    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("8.0"), facts=attention(takes)))
+    assert isinstance(verdict, Unknown) and "8.9" in verdict.because
+    verdict = judged(KV_CACHE, cached("fp8_e5m2", machine=gpu("8.0"), facts=attention(takes)))
+    assert isinstance(verdict, Yes)
 
 
 def test_a_capability_nobody_evaluated_is_unknown() -> None:
     verdict = judged(
-        KV_CACHE, cached("fp8", machine=gpu("8.8"), facts=attention(backend("C", ALL, ("fp8",))))
+        KV_CACHE, cached("fp8", machine=gpu("9.9"), facts=attention(backend("C", ALL, ("fp8",))))
     )
     assert isinstance(verdict, Unknown)
 

@@ -1,7 +1,7 @@
 """kv-cache-dtype-supported: the build takes the dtype the KV cache is to have.
 
 The dtype is the one asked for with ``--kv-cache-dtype``, or the one the checkpoint carries scales for. Where
-the machine is known, the attention back ends that run on its GPU must include one that takes it.
+the machine is known, and the build's attention back ends say what they take, one that runs on its GPU must.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known, Missing
+from canserve.rules import quantization as rules
 from canserve.subjects.build import CAPABILITIES, AttentionBackend
 from canserve.units import Capability
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 DEFAULT = "auto"
+E5M2 = "fp8_e5m2"
+"""The FP8 type that older GPUs convert as well."""
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "fp8": ("fp8", "fp8_e4m3"),
     "fp8_e4m3": ("fp8_e4m3", "fp8"),
@@ -69,11 +72,14 @@ def _with_attention(reader: Reader, case: Case, spelled: tuple[str, ...], becaus
     if capability is None or isinstance(case.build.attention_backends, Missing):
         return Yes(because)
     backends = reader.read(case.build.attention_backends)
+    if all(_takes(one, spelled) is None for one in backends.values()):
+        return _in_hardware(reader, spelled[0], capability, because)
     running = {name: one for name, one in backends.items() if runs_on(one, capability) is not False}
     taking = [one for one in running.values() if _takes(one, spelled) and runs_on(one, capability)]
     if taking:
         reader.cite((look(case, str(taking[0].at), f"{taking[0].name} takes {spelled[0]}"),))
-        return Yes(f"{because}; on {capability} through {', '.join(one.name for one in taking[:3])}")
+        through = ", ".join(one.name for one in taking[:3])
+        return _in_hardware(reader, spelled[0], capability, f"{because}; on {capability} through {through}")
     if not running or any(_takes(one, spelled) is not False for one in running.values()):
         return Unknown(
             f"{because}; which attention back end takes it on compute capability {capability} was not read",
@@ -84,6 +90,21 @@ def _with_attention(reader: Reader, case: Case, spelled: tuple[str, ...], becaus
     return No(
         f"no attention back end that runs on compute capability {capability} takes a {spelled[0]} cache",
         "use --kv-cache-dtype auto",
+    )
+
+
+def _in_hardware(reader: Reader, dtype: str, capability: Capability, because: str) -> Verdict:
+    """A yes, unless the GPU lacks the type: then some kernels work around that and some fail when started."""
+    if not dtype.startswith("fp8") or dtype == E5M2:
+        return Yes(because)
+    native, row = rules.native("fp8")
+    if capability >= native:
+        return Yes(because)
+    reader.cite((row.evidence(f"from compute capability {native} on"),))
+    return Unknown(
+        f"{because}; but GPUs have this type from {native} on, and which kernel would work around it on "
+        f"{capability} was not read",
+        f"start it once, or use --kv-cache-dtype {E5M2}",
     )
 
 
@@ -104,7 +125,7 @@ def _takes(backend: AttentionBackend, spelled: tuple[str, ...]) -> bool | None:
 
 KV_CACHE = Check(
     "kv-cache-dtype-supported",
-    "The build takes the dtype the KV cache is to have, and an attention back end for the GPU takes it too.",
+    "The build takes the KV cache's dtype; where its attention back ends say what they take, one takes it.",
     supported,
 )
 CHECK = KV_CACHE
