@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from canserve.engines.static.bounds import Budget, Impossible
@@ -49,6 +50,11 @@ class Classes:
         special = self._special(site, name)
         if special is not None:
             return special
+        found = self.locate(site, name, after)
+        return self._value(site, found) if isinstance(found, Attribute) else found
+
+    def locate(self, site: ClassSite, name: str, after: ClassSite | None = None) -> Attribute | Value:
+        """Like ``get``, but what a class body says is not evaluated."""
         order = self.graph.linear(site)
         start = order.index(after) + 1 if after in order else 0
         for base in order[start:]:
@@ -58,7 +64,7 @@ class Classes:
                     return base.extra[name]
                 found = self.graph.body(base).get(name)
                 if found is not None:
-                    return self._value(site, base, found)
+                    return replace(found, owner=base)
             elif isinstance(base, External):
                 outside = self._outside(base.name, name)
                 if outside is not None:
@@ -81,8 +87,8 @@ class Classes:
             case _:
                 return None
 
-    def _value(self, site: ClassSite, owner: ClassSite, found: Attribute) -> Value:
-        node = found.node
+    def _value(self, site: ClassSite, found: Attribute) -> Value:
+        node, owner = found.node, found.owner
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             bound = site if _decorated_as(node, "classmethod") else None
             return FunctionSite(owner.module, node, owner.path, (), owner.scope, bound, owner)
@@ -127,7 +133,7 @@ class Classes:
         ):
             raise Impossible
         return [
-            self._value(site, site, found)
+            self._value(site, found)
             for name, found in self.graph.body(site).items()
             if isinstance(found.node, ast.expr) and not name.startswith("_")
         ]
@@ -144,13 +150,14 @@ class Classes:
         unknown = False
         for name, method in self.members(protocol).items():
             try:
-                value = self.get(site, name)
+                found = self.locate(site, name)
             except NoAttribute:
                 return False
             except Impossible:
                 unknown = True
                 continue
-            if method and value is None:
+            node = found.node if isinstance(found, Attribute) else None
+            if method and isinstance(node, ast.Constant) and node.value is None:
                 return False
         if unknown:
             raise Impossible

@@ -17,6 +17,7 @@ from canserve.engines.static.classes import Classes
 from canserve.engines.static.expressions import FAILURES
 from canserve.engines.static.mutation import Guarded, mutate
 from canserve.engines.static.natives import PARAMETER_KINDS, Natives, Parameter, Signature, Super
+from canserve.engines.static.scan import Binding, Imported
 from canserve.engines.static.sites import (
     Absent,
     Assigned,
@@ -167,22 +168,35 @@ class Frame(Guarded):
     # -- names, attributes, calls
 
     def lookup(self, name: str) -> Value:
-        """A local name, then what the module makes of it."""
+        """A local name, then what the module makes of it; imports are followed when they are used."""
         if name in self.env:
             return self.env[name]
         if name == "__name__":
             return self.module
-        return self.interpreter.of_sites(self.interpreter.graph.resolve(self.module, name))
+        graph = self.interpreter.graph
+        found = graph.module(self.module)
+        match found.bindings.get(name) if found else None:
+            case [Binding(bound=Imported(module=module, name=str() as origin), guards=())]:
+                return (
+                    Ref(name, module, origin)
+                    if modules.within(module, graph.top)
+                    else Ref(f"{module}.{origin}")
+                )
+            case _:
+                return self.interpreter.of_sites(graph.resolve(self.module, name))
 
     def force(self, value: Value) -> Value:
         """The constant, class, function or module behind a reference."""
-        if not isinstance(value, Ref) or value.module is None:
-            return value
         graph = self.interpreter.graph
-        found = graph.constants.resolve(value)
-        if not isinstance(found, Ref) or value.origin is None or not modules.within(value.module, graph.top):
-            return found
-        return self.interpreter.of_sites(graph.resolve(value.module, value.origin))
+        if not isinstance(value, Ref) or value.module is None or value.origin is None:
+            return value
+        if not modules.within(value.module, graph.top):
+            return value
+        first, *attributes = value.origin.split(".")
+        found = self.interpreter.of_sites(graph.resolve(value.module, first))
+        for name in attributes:
+            found = self.attribute(found, name)
+        return found
 
     def items(self, value: Value) -> list[Value]:
         """The elements of plain data, or the values of an enumeration."""
@@ -211,6 +225,8 @@ class Frame(Guarded):
 
     def call(self, func: Value, args: Sequence[Value], kwargs: Mapping[str, Value], line: int) -> Value:
         """A call inside the interpreted function."""
+        if isinstance(func, Ref) and func.origin in self.interpreter.natives.stand_ins:
+            return self.interpreter.natives.stand_ins[func.origin](*map(self.force, args), **kwargs)
         func = self.force(func)
         match func:
             case FunctionSite():

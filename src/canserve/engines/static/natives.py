@@ -41,7 +41,7 @@ class Parameter:
 class Signature:
     """``inspect.Signature``."""
 
-    parameters: Table
+    parameters: dict[str, Parameter]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +70,8 @@ class Natives:
             "next": self.next,
             "type": self.type,
         }
+        self.stand_ins: dict[str, Callable[..., Value]] = {}
+        """Functions of the package that are not followed, by name: what does the same without their files."""
 
     def call(self, name: str, args: Sequence[Value]) -> Value:
         """``name(*args)``. Raises KeyError for a function that is not known here, Impossible, NoAttribute."""
@@ -95,7 +97,10 @@ class Natives:
     def hasattr(self, owner: Value, name: Value) -> Value:
         """``hasattr``."""
         try:
-            self.getattr(owner, name)
+            if isinstance(owner, ClassSite) and isinstance(name, str) and not name.startswith("__"):
+                self._interpreter.classes.locate(owner, name)
+            else:
+                self.getattr(owner, name)
         except NoAttribute:
             return False
         return True
@@ -153,7 +158,7 @@ class Natives:
             raise Impossible
         return False
 
-    def signature(self, function: Value) -> Value:
+    def signature(self, function: Value) -> Signature:
         """``inspect.signature`` of a function of the package."""
         if not isinstance(function, FunctionSite):
             raise Impossible
@@ -165,13 +170,13 @@ class Natives:
         found += [(args.kwarg.arg, "VAR_KEYWORD")] if args.kwarg else []
         if function.bound is not None:
             found = found[1:]
-        return Signature(Table((name, Parameter(name, kind)) for name, kind in found))
+        return Signature({name: Parameter(name, kind) for name, kind in found})
 
     def attribute(self, owner: Value, name: str) -> Value:
         """Attributes of signatures, parameters, functions and records."""
         match owner:
             case Signature() if name == "parameters":
-                return owner.parameters
+                return Table(owner.parameters.items())
             case Parameter() if name in {"name", "kind"}:
                 return owner.name if name == "name" else owner.kind
             case FunctionSite() if name == "__func__" and owner.bound is not None:

@@ -33,6 +33,7 @@ class ClassReader:
         self._reading = reading
         self._graph = reading.graph
         self._imports = Imports(reading.graph, _followed)
+        reading.graph.interpreter.natives.stand_ins["supports_kw"] = self._supports_kw
 
     def read(self, row: Registered) -> Fact[ModelClass | None]:
         """The class of one registry row; ``Known(None)``: its module or class does not exist."""
@@ -57,6 +58,24 @@ class ClassReader:
             outside=_outside(pulled),
         )
         return self._reading.known(found, f"class {site.name}", row.at, at)
+
+    def _supports_kw(
+        self,
+        function: Value,
+        name: Value,
+        *,
+        requires_kw_only: bool = False,
+        allow_var_kwargs: bool = True,
+    ) -> bool:
+        """The engine's helper of that name, the same in every release, which stands in a large file."""
+        signature = self._graph.interpreter.natives.signature(function)
+        kinds = {p.name: p.kind for p in signature.parameters.values()}
+        kind = kinds.get(str(name))
+        if kind == "KEYWORD_ONLY" or (kind and kind.startswith("POSITIONAL") and not requires_kw_only):
+            return True
+        return allow_var_kwargs and any(
+            kind == "VAR_KEYWORD" and other != name for other, kind in kinds.items()
+        )
 
     def _unresolved(self, row: Registered, found: object) -> Fact[ModelClass | None]:
         path = self._graph.file_of(row.module) or f"{row.module.replace('.', '/')}.py"

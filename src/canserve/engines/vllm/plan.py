@@ -24,16 +24,10 @@ ALWAYS = (
     "vllm/model_executor/models/interfaces.py",
     "vllm/model_executor/models/interfaces_base.py",
     "vllm/model_executor/models/utils.py",
-    "vllm/model_executor/models/module_mapping.py",
-    "vllm/model_executor/models/vision.py",
-    "vllm/model_executor/models/adapters.py",
-    "vllm/model_executor/models/config.py",
-    "vllm/utils/func_utils.py",
     *quantization.FILES,
     *serving.CACHE,
     *serving.LOADER,
     *fallback.CONFIGS,
-    fallback.LOADER,
 )
 """What every answer needs."""
 FLAGS = (
@@ -47,6 +41,9 @@ FLAGS = (
 """What the command line is read from."""
 CONFIGS = ("vllm/transformers_utils/configs", "vllm/transformers_utils/processors")
 """Packages whose files serve one model family each, once their ``__init__`` is lazy."""
+SEEING = ("module_mapping", "vision")
+TALKING = ("adapters", "config")
+"""Helpers that most multimodal and most text models pull in."""
 _ELSEWHERE = re.compile(r"/(?:amd|rocm|cpu|xpu|intel|tpu)/")
 MAX_FAMILY = 40
 """Files of a model family that are fetched on the guess that its members import each other."""
@@ -55,7 +52,7 @@ MAX_FAMILY = 40
 def first_round(reading: Reading, want: Want) -> list[str]:
     """Files that are known to be needed before any was read."""
     sources = reading.sources
-    paths: list[str] = [*ALWAYS, *sources.under("", "/entry_points.txt"), *_quantization(reading, want)]
+    paths: list[str] = [*ALWAYS, *serving.entry_points(reading), *_quantization(reading, want)]
     if not sources.has(serving.CACHE[0]):
         paths += serving.ARGUMENTS  # older releases: cache types and weight formats are choices of flags
     if want.architectures != frozenset():
@@ -99,6 +96,8 @@ def second_round(reading: Reading, want: Want) -> list[str]:
     wanted = [rows[name] for name in sorted(want.architectures or ()) if name in rows]
     for row in wanted:
         paths.update(dict.fromkeys(_family(reading, row)))
+        helpers = SEEING if row.kind == "multimodal" else TALKING
+        paths.update(dict.fromkeys(f"vllm/model_executor/models/{name}.py" for name in helpers))
     if wanted or want.architectures is None or want.model_types is None:
         paths.update(dict.fromkeys(_configs(reading, everything=want.model_types is None)))
     return list(paths)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from canserve.engines.requirements import requirement
 from canserve.engines.static.values import Choices, Value, strings
-from canserve.engines.vllm.reading import Reading
+from canserve.engines.vllm.reading import TOP, Reading
 from canserve.facts import Fact, Known, Missing
 from canserve.subjects.build import QuantMethod, Registered, Site
 
@@ -166,19 +166,25 @@ def read_plugins(reading: Reading) -> Fact[tuple[str, ...]]:
     Groups are those that the build's plugin loader asks for; its own entry points (LoRA resolvers) add none.
     """
     entries: list[tuple[str, str]] = []
-    paths = reading.sources.under("", "/entry_points.txt")
+    paths = entry_points(reading)
     for path in paths:
         text = reading.excerpts.text(path)
         if isinstance(text, Missing):
             return text
         entries += _foreign(text or "")
     if not entries:
-        return reading.known((), "no entry points of other packages", *paths)
+        return reading.known((), "no entry points of other packages", *(paths or ["*.dist-info"]))
     group = _plugin_group(reading)
     if isinstance(group, Missing):
         return group
     found = tuple(entry for section, entry in entries if section == group)
     return reading.known(found, f"entry points of {group}" if group else "no plugin loader", *paths, PLUGINS)
+
+
+def entry_points(reading: Reading) -> list[str]:
+    """Entry point files of other distributions; vLLM's own name only its own code."""
+    own = re.compile(rf"{TOP}-[^/]+\.(?:dist|egg)-info/")
+    return [path for path in reading.sources.under("", "/entry_points.txt") if not own.match(path)]
 
 
 def _plugin_group(reading: Reading) -> str | Missing | None:
