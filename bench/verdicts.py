@@ -21,12 +21,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from canserve.index.history import history
-from canserve.index.tables import transformers_table
 from cases import SHARED, Row, config_of, rows
 from packaging.version import Version
 
 from canserve.api import BuildReport, Options, check
+from canserve.facts import Known
+from canserve.index import release_history as history
+from canserve.index import transformers_table
+from canserve.rules.machines import every_name
 from canserve.verdict import No, word
 
 SCOPE = {
@@ -83,8 +85,11 @@ def engine_flags(one: Row) -> tuple[str, ...]:
 
 
 def profile_of(gpu: str | None) -> str | None:
-    """The machine profile of a row's accelerator."""
-    return f"profile:{gpu}" if gpu else None
+    """The machine profile of a row's accelerator; None where there is none."""
+    words = re.findall(r"[^()]+", gpu or "")
+    known = set(every_name())
+    slugs = [re.sub(r"[^a-z0-9.]+", "-", word.lower()).strip("-") for word in [gpu or "", *words]]
+    return next((f"profile:{slug}" for slug in slugs if slug in known), None)
 
 
 def judge(one: Row, folder: Path, model_types: Mapping[str, str]) -> tuple[str, BuildReport | None]:
@@ -107,6 +112,17 @@ def blamed(report: BuildReport, scope: Sequence[str] | None) -> list[tuple[str, 
             part = next((p for p, names in SCOPE.items() if finding.check in names), "model")
             if scope is None or part in scope:
                 out.append((finding.check, finding.verdict.because))
+    return out
+
+
+def types_by_architecture() -> dict[str, str]:
+    """Architecture -> model type, by the newest release of transformers that has the class."""
+    fact = transformers_table()
+    assert isinstance(fact, Known), fact
+    out: dict[str, str] = {}
+    for version in fact.value.versions:
+        for model_type in sorted(fact.value.config_types(version), reverse=True):
+            out.update(dict.fromkeys(fact.value.architectures_of(version, model_type), model_type))
     return out
 
 
@@ -141,9 +157,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=None, help="only the first N rows of each file")
     parser.add_argument("--verbose", action="store_true", help="print every judged row")
     given = parser.parse_args()
-    table = transformers_table()
-    newest = table.versions[-1]
-    model_types = {a: min(t) for a, t in table.types_by_architecture(newest).items()}
+    model_types = types_by_architecture()
     notes = tomllib.loads(NOTES.read_text()) if NOTES.exists() else {}
     wrong: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as name:

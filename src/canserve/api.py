@@ -106,7 +106,8 @@ def check(
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
     """What has to be read of a build to judge it for this model; nothing else is read."""
-    names = set(_value(model.architectures, ()))
+    architectures = model.architectures
+    names = set(architectures.value if isinstance(architectures, Known) else ())
     if wish.speculative and wish.speculative[0].isupper():
         names.add(wish.speculative)
     model_type = _value(model.model_type, None)
