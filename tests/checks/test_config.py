@@ -130,8 +130,11 @@ def test_gates_must_open_for_one_and_the_same_release() -> None:
     assert "small" in verdict.because
 
 
-def test_a_requirement_that_nothing_meets_is_a_no() -> None:
-    assert isinstance(ruling(SATISFIED, case(the_build=build(transformers=transformers(">99")))), No)
+@pytest.mark.parametrize("requirement", [">99", None])
+def test_a_requirement_that_no_indexed_release_meets_proves_nothing(requirement: str | None) -> None:
+    newer = build(transformers=transformers(requirement))
+    assert isinstance(ruling(SATISFIED, case(the_build=newer)), Unknown)
+    assert isinstance(ruling(PARSABLE, case(the_build=newer)), Unknown)
 
 
 def test_an_installed_release_outside_the_requirement_is_unknown() -> None:

@@ -110,8 +110,6 @@ def _mistral(reader: Reader, case: Case) -> Verdict:
 
 
 def _tried(passing: Passing) -> str:
-    if not passing.candidates:
-        return "(no release meets its requirement)"
     count = len(passing.candidates)
     shown = spans(passing.candidates, passing.candidates)
     return shown if count < 3 else f"{passing.candidates[0]} to {passing.candidates[-1]}, {count} releases"
@@ -129,11 +127,6 @@ def _remote(case: Case, why: str) -> Verdict:
 def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``transformers-satisfied``: one release must open all gates at once."""
     versions, _ = candidates(reader, case)
-    if not versions:
-        return No(
-            "no release of transformers meets the build's own requirement",
-            "judge with a release named by --with transformers==X",
-        )
     together = Passing(versions, frozenset(versions))
     way, passing = route(reader, case)
     if way is not None and way.way == "fallback" and passing is not None:

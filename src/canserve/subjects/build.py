@@ -261,7 +261,8 @@ class Transformers:
     def candidates(self) -> Fact[tuple[str, ...]]:
         """Versions that may be there at run time, oldest first.
 
-        The installed one where it is known; else every final release that the requirement allows.
+        The installed one where it is known; else every final release that the requirement allows. Never empty:
+        where none is known to fit, nothing can be said.
         """
         if isinstance(self.installed, Known) and self.installed.value is not None:
             return Known((self.installed.value,), self.installed.evidence)
@@ -270,14 +271,28 @@ class Transformers:
         if isinstance(self.table, Missing):
             return self.table
         if self.requirement.value is None:
-            return Known((), self.requirement.evidence)
+            return Missing(
+                Cause.UNAVAILABLE,
+                "the build states no requirement on transformers, and none is installed beside it",
+                self.requirement.evidence,
+                "name a release with --with transformers==X",
+            )
         allowed = SpecifierSet(self.requirement.value)
         table = self.table.value
         matching = [version for version in table.versions if allowed.contains(version, prereleases=True)]
         final = [version for version in matching if _final(version)]
         # As pip does: a yanked release or a pre-release only where nothing else fits.
         chosen = [version for version in final if not table.yanked(version)] or final or matching
-        return Known(tuple(chosen), self.requirement.evidence + self.table.evidence)
+        evidence = self.requirement.evidence + self.table.evidence
+        if not chosen:  # the build may be newer than what was indexed: that proves nothing
+            newest = table.versions[-1] if table.versions else "none"
+            return Missing(
+                Cause.UNREACHED,
+                f"no indexed transformers meets {self.requirement.value} (the index goes to {newest})",
+                evidence,
+                "name a release with --with transformers==X, or update canserve and its index",
+            )
+        return Known(tuple(chosen), evidence)
 
 
 def _final(version: str) -> bool:
