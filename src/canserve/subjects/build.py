@@ -58,7 +58,7 @@ class Registered:
     """Dotted and absolute: ``vllm.model_executor.models.qwen2``."""
     name: str
     kind: str
-    """The table it stands in: ``text_generation``, ``multimodal``, ``speculative_decoding``, ``pooling`` ..."""
+    """The table it stands in: ``text_generation``, ``multimodal``, ``speculative_decoding`` ..."""
     at: Site
     guards: tuple[str, ...] = ()
     """Source text of the conditions under which the row exists; empty: always."""
@@ -91,7 +91,7 @@ class ModelClass:
     broken: tuple[str, ...] = ()
     """Imports from the engine itself that cannot succeed, as ``name (file:line)``."""
     outside: tuple[Import, ...] = ()
-    """Other packages that must be there for the import (``torchaudio``, ``terratorch``), by top-level name."""
+    """Other packages that the import needs (``torchaudio``, ``terratorch``), by top-level name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Fallback:
     multimodal: bool
     """Whether multimodal architectures can go this way."""
     suffixes: Mapping[str, str]
-    """Suffix conversions tried: ``ForSequenceClassification`` -> the base architecture's suffix, or ``""``."""
+    """Suffix conversions tried: ``ForSequenceClassification`` -> the base's suffix, or ``""``."""
     refuses_dropped: bool
     """Whether formerly supported names are refused before the fallback is tried."""
     at: Site
@@ -140,8 +140,7 @@ class QuantMethod:
     guards: tuple[str, ...] = ()
     schemes: Fact[tuple[str, ...]] = NOT_ASKED
     """Names by which the method's own module or package tells apart what it can load: every class defined or
-    imported there (``CompressedTensorsW4A4Fp4``, ``CompressedTensorsW8A8Fp8MoEMethod``, ``ModelOptNvFp4Config``,
-    ``QuarkW8A8Fp8``) and the parameters of its config class (``weight_block_size``)."""
+    imported there (``CompressedTensorsW4A4Fp4``, ``ModelOptNvFp4Config``, ``QuarkW8A8Fp8``) and the parameters of its config class (``weight_block_size``)."""
     scheme_capabilities: Fact[Mapping[str, int | None]] = NOT_ASKED
     """The minimum capability that scheme classes set for themselves, times ten, by class name; None: decided
     at run time. Classes that set none are left out."""
@@ -261,8 +260,8 @@ class Transformers:
     def candidates(self) -> Fact[tuple[str, ...]]:
         """Versions that may be there at run time, oldest first.
 
-        The installed one where it is known; else every final release that the requirement allows. Never empty:
-        where none is known to fit, nothing can be said.
+        The installed one where it is known; else every final release that the requirement allows. Never
+        empty: where none is known to fit, nothing can be said.
         """
         if isinstance(self.installed, Known) and self.installed.value is not None:
             return Known((self.installed.value,), self.installed.evidence)
@@ -328,8 +327,8 @@ class Build:
     """Model type -> the architecture that the engine puts in, whatever the config names."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
-    """Of those methods, which the build lets run on accelerators of a vendor (``amd``, ``intel``, ``google``);
-    a vendor without a row is not restricted."""
+    """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``, ``google``); a
+    vendor without a row is not restricted."""
     kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
     reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
@@ -342,11 +341,11 @@ class Build:
     flag_syntax: Fact[FlagSyntax] = NOT_ASKED
     attention_backends: Fact[Mapping[str, AttentionBackend]] = NOT_ASKED
     launchers: Fact[tuple[str, ...]] = NOT_ASKED
-    """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun``, ``sglang-multinode`` ... those it can start with."""
+    """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun`` ... those it can start with."""
     load_formats: Fact[tuple[str, ...]] = NOT_ASKED
     """Weight formats it accepts: ``safetensors``, ``pt``, ``gguf``, ``mistral`` ..."""
     gguf_architectures: Fact[Mapping[str, Site] | None] = NOT_ASKED
-    """GGUF architectures it maps itself; ``Known(None)``: it leaves that to the gguf and transformers packages."""
+    """GGUF architectures it maps itself; ``Known(None)``: it leaves that to transformers."""
     torch: Fact[str | None] = NOT_ASKED
-    """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``: looked,
-    none there. Filled by whoever found the build, not by the engine's reader."""
+    """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``:
+    looked, none there. Filled by whoever found the build, not by the engine's reader."""
