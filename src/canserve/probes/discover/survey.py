@@ -79,7 +79,7 @@ class _Walk:
     def run(self) -> Survey:
         """Walk."""
         top = self._tree.children("")
-        system = top is not None and len({"usr", "etc", "bin", "lib", "var"} & set(top.folders)) >= 2
+        system = top is not None and _is_root(top)
         for _ in range(MAX_FOLDERS):
             if not self._todo:
                 break
@@ -123,6 +123,11 @@ class _Walk:
     def _hole(self, folder: str, why: str) -> None:
         ask = "name the environment or source tree in it as the build"
         self._holes.append(Hole(folder, unreached(self._tree.subject, folder, why, ask)))
+
+
+def _is_root(top: Children) -> bool:
+    """Environments have ``bin``, ``lib`` and ``etc`` too, but no ``usr``, or they say what they are."""
+    return "usr" in top.folders and "pyvenv.cfg" not in top.files and "conda-meta" not in top.folders
 
 
 def _may_hold_packages(hole: Hole) -> bool:
