@@ -179,7 +179,7 @@ def main() -> int:
                 if report is None:
                     left_out[f"{label}: no such release"] += 1
                     continue
-                said = word(report.verdict)
+                said: str = word(report.verdict)
                 no = blamed(report, one.data["claim_scope"] if works else None)
                 if works and said == "no" and not no:
                     said = "no (outside its claim)"

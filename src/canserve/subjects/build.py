@@ -140,7 +140,8 @@ class QuantMethod:
     guards: tuple[str, ...] = ()
     schemes: Fact[tuple[str, ...]] = NOT_ASKED
     """Names by which the method's own module or package tells apart what it can load: every class defined or
-    imported there (``CompressedTensorsW4A4Fp4``, ``ModelOptNvFp4Config``, ``QuarkW8A8Fp8``) and the parameters of its config class (``weight_block_size``)."""
+    imported there (``CompressedTensorsW4A4Fp4``, ``ModelOptNvFp4Config``, ``QuarkW8A8Fp8``) and
+    the parameters of its config class (``weight_block_size``)."""
     scheme_capabilities: Fact[Mapping[str, int | None]] = NOT_ASKED
     """The minimum capability that scheme classes set for themselves, times ten, by class name; None: decided
     at run time. Classes that set none are left out."""
@@ -327,8 +328,8 @@ class Build:
     """Model type -> the architecture that the engine puts in, whatever the config names."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
-    """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``, ``google``); a
-    vendor without a row is not restricted."""
+    """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``,
+    ``google``); a vendor without a row is not restricted."""
     kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
     reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
