@@ -172,10 +172,14 @@ class Classes:
             func = node.func if isinstance(node, ast.Call) else node
             if not isinstance(func, ast.Name) or not self._may_set(site.module, func.id, name):
                 continue
+            replaced = self._assigned(site.module, func.id, name)
+            if replaced is not None:
+                site.extra[name] = replaced
+                continue
             decorator = self.interpreter.value(site.module, node, site.scope)
             result = self.interpreter.call(decorator, [site])
             if isinstance(result, Opaque) and name not in site.extra:
-                site.extra[name] = self._assigned(site.module, func.id, name)
+                site.extra[name] = result
 
     def _may_set(self, module: str, function: str, name: str) -> bool:
         """Whether the decorator's file assigns such an attribute at all; a look at its text."""
@@ -191,7 +195,7 @@ class Classes:
         source = bindings[-1].bound if bindings else None
         return self.graph.file_of(source.module if isinstance(source, Imported) else module)
 
-    def _assigned(self, module: str, function: str, name: str) -> Value:
+    def _assigned(self, module: str, function: str, name: str) -> FunctionSite | None:
         """The nested function that a decorator too long to follow puts in this place, if just one."""
         path = self._file_of_name(module, function)
         tree = None if path is None else self.graph.sources.tree(path)
@@ -207,7 +211,7 @@ class Classes:
                             found.append(FunctionSite(module_of(path or ""), nested[given], path or ""))
                     case _:
                         pass
-        return found[0] if len(found) == 1 else Opaque(f"set by @{function}")
+        return found[0] if len(found) == 1 else None
 
 
 def _named(base: object) -> str:

@@ -41,6 +41,24 @@ FLAGS = (
 """What the command line is read from."""
 CONFIGS = ("vllm/transformers_utils/configs", "vllm/transformers_utils/processors")
 """Packages whose files serve one model family each, once their ``__init__`` is lazy."""
+CORE = (
+    "vllm/__init__",
+    "vllm/compilation/",
+    "vllm/config/",
+    "vllm/entrypoints/chat_utils",
+    "vllm/envs",
+    "vllm/logger",
+    "vllm/model_executor/layers/attention",
+    "vllm/platforms/",
+    "vllm/sequence",
+    "vllm/transformers_utils/tokenizers",
+    "vllm/utils/",
+    "vllm/v1/",
+    "vllm/vllm_flash_attn/",
+)
+"""What some of all model classes are traced to."""
+DEEP = 4
+"""Folders above a file of ``CORE``, at most."""
 SEEING = ("module_mapping", "vision")
 TALKING = ("adapters", "config")
 """Helpers that most multimodal and most text models pull in."""
@@ -65,6 +83,8 @@ def first_round(reading: Reading, want: Want) -> list[str]:
         paths += [*FLAGS, *flags.flag_files(reading)]
         for kind in (parsers.REASONING, parsers.TOOLS):
             paths += parsers.parser_files(reading, kind)
+    if want.architectures is None:
+        paths += [path for folder in CORE for path in sources.under(folder) if path.count("/") <= DEEP]
     if want.vendors:
         paths += [f"vllm/platforms/{platform}.py" for platform in quantization.VENDORS]
     if want.attention:
@@ -91,15 +111,18 @@ def second_round(reading: Reading, want: Want) -> list[str]:
     registry = read_registry(reading)
     rows = registry.value if isinstance(registry, Known) else {}
     if want.architectures is None:
-        inside = reading.sources.under("vllm/models/")
-        paths.update(dict.fromkeys(path for path in inside if not _ELSEWHERE.search(path)))
+        paths.update(dict.fromkeys(reading.sources.under("vllm/models/")))
     wanted = [rows[name] for name in sorted(want.architectures or ()) if name in rows]
     for row in wanted:
         paths.update(dict.fromkeys(_family(reading, row)))
         helpers = SEEING if row.kind == "multimodal" else TALKING
         paths.update(dict.fromkeys(f"vllm/model_executor/models/{name}.py" for name in helpers))
     if wanted or want.architectures is None or want.model_types is None:
-        paths.update(dict.fromkeys(_configs(reading, everything=want.model_types is None)))
+        everything = want.architectures is None or want.model_types is None
+        paths.update(dict.fromkeys(_configs(reading, everything)))
+    text = reading.excerpts.text(FILES[0])
+    if isinstance(text, str) and fallback.DECIDERS[0] not in text:
+        paths[fallback.LOADER] = None  # where the fallback was decided before
     return list(paths)
 
 
