@@ -329,7 +329,7 @@ class Build:
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
     """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``,
-    ``google``); a vendor without a row is not restricted."""
+    ``google``); of a vendor without a row it says nothing."""
     kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
     reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
