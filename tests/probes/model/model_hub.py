@@ -41,7 +41,8 @@ class Request:
     path: str
     range: str | None
     authorization: str | None
-    host: str
+    encoding: str | None
+    """``Accept-Encoding``."""
 
 
 @dataclass
@@ -94,7 +95,7 @@ def answer(handler: BaseHTTPRequestHandler, hub: Hub) -> None:
     path = unquote(urlsplit(handler.path).path)
     headers = handler.headers
     before = hub.paths().count(path)
-    hub.requests.append(Request(path, headers["Range"], headers["Authorization"], headers["Host"] or ""))
+    hub.requests.append(Request(path, headers["Range"], headers["Authorization"], headers["Accept-Encoding"]))
     reply = hub.override(path, before) or right_answer(path, headers["Range"], hub)
     try:
         send(handler, reply, hub)

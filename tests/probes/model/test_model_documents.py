@@ -92,6 +92,12 @@ def test_memory_stays_bounded_however_the_bytes_are_filled(filling: bytes) -> No
         tracemalloc.stop()
 
 
+def test_containers_and_values_are_counted_apart() -> None:
+    assert "containers" in why(b"[" + b"[]," * 250_000 + b"1]")
+    assert "values" in why(b"[" + b"1," * 1_100_000 + b"1]")
+    assert len(parse(b"[" + b"[]," * 150_000 + b"1]").value) == 150_001
+
+
 def test_text_for_people_is_short_and_printable() -> None:
     assert plain("a\x1b[31m\n\u202e\ud800b") == "a\\x1b[31m\\n\\u202e\\ud800b"
     assert plain("x" * 500, 20) == "x" * 17 + "..."

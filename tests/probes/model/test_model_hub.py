@@ -20,6 +20,7 @@ from test_model_places import snapshot
 from canserve.facts import Cause, Missing
 from canserve.probes.model import Options, read_model
 from canserve.subjects.model import Model
+from canserve.trees.tree import Cost
 
 CONFIG = json.dumps({"architectures": ["QwenForCausalLM"], "model_type": "qwen"}).encode()
 BIG = safetensors({"w": ("F32", (1_000_000,))})
@@ -100,7 +101,7 @@ def test_the_endpoint_and_offline_are_huggingface_hubs(hub: Hub) -> None:
     asked = len(hub.requests)
     environment["HF_HUB_OFFLINE"] = "1"
     done = run(script, environment)
-    assert "offline" in done.stdout, done.stderr
+    assert "not in the Hub's cache" in done.stdout, done.stderr
     assert len(hub.requests) == asked
 
 
@@ -188,6 +189,8 @@ def test_refusals(hub: Hub, place: str, reply: Reply, cause: Cause, why: str, as
     begin = time.monotonic()
     lost = missing(read(hub).config)
     assert time.monotonic() - begin < 3  # no Retry-After is slept through
+    asked = [path for path in hub.paths() if place in path]
+    assert len(asked) == (3 if reply.status >= 500 or not why else 1)  # what will not change is asked once
     assert (lost.cause, why in lost.why, ask in str(lost.ask)) == (cause, True, True), lost
 
 
@@ -233,6 +236,33 @@ def test_a_slow_answer_meets_the_deadline(hub: Hub) -> None:
     assert time.monotonic() - begin < 5
 
 
+def test_after_the_deadline_nothing_more_is_asked(hub: Hub) -> None:
+    hub.override = lambda path, _count: Reply(200, b"x" * 9000, delay=0.2) if "/resolve/" in path else None
+    begin = time.monotonic()
+    model = read(hub, deadline=0.5)
+    assert "within 0.5 s" in missing(model.config).why
+    assert "within 0.5 s" in missing(model.parameters).why
+    assert len(hub.requests) <= 3
+    assert time.monotonic() - begin < 3
+
+
+def test_cost_and_progress_are_told(hub: Hub) -> None:
+    asked: list[str] = []
+    costs: list[Cost] = []
+    read(hub, progress=asked.append, spent=costs.append)
+    assert asked == ["api/models/org/name", "config.json", "model.safetensors"]
+    total = sum(costs, Cost())
+    assert (total.requests, total.bytes) == (len(hub.requests), hub.sent)
+
+
+def test_a_password_in_the_endpoint_is_not_shown(hub: Hub) -> None:
+    model = read(hub, endpoint=hub.endpoint.replace("//", "//me:hunter2@"))
+    assert known(model.architectures) == ("QwenForCausalLM",)
+    assert "hunter2" not in repr(model)
+    lost = missing(read(hub, endpoint="http://me:hunter2@127.0.0.1:9").config)
+    assert "hunter2" not in repr(lost)
+
+
 def test_silence_meets_the_timeout(hub: Hub) -> None:
     hub.override = lambda path, _count: Reply(200, b"x", delay=2) if "/api/" in path else None
     begin = time.monotonic()
@@ -266,11 +296,12 @@ def test_a_server_that_answers_another_range_is_not_believed(hub: Hub) -> None:
     assert "another range" in missing(read(hub).config).why
 
 
-def test_compressed_answers_are_not_unpacked(hub: Hub) -> None:
+def test_compressed_answers_are_neither_asked_for_nor_unpacked(hub: Hub) -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
     reply = Reply(200, bomb, {"Content-Encoding": "gzip"})
     hub.override = lambda path, _count: reply if "config.json" in path else None
     assert "compresses" in missing(read(hub).config).why
+    assert {request.encoding for request in hub.requests} == {"identity"}
 
 
 def test_an_endless_answer_is_cut(hub: Hub) -> None:
@@ -292,6 +323,7 @@ def test_odd_file_lists_are_holes(hub: Hub, siblings: Any) -> None:
     model = read(hub)
     assert known(model.revision) == COMMIT
     assert "/etc/passwd" not in " ".join(hub.paths())
+    assert "passwd" not in str(model.files)
     assert isinstance(model.files, Missing) or not model.files.evidence[0].whole or known(model.files)
 
 

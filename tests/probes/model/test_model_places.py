@@ -14,7 +14,8 @@ from model_making import folder, known, missing, safetensors
 
 from canserve.facts import Cause
 from canserve.probes.model import Options, read_model
-from canserve.probes.model.folder import MAX_FILES
+from canserve.probes.model.folder import MAX_FILES, Folder
+from canserve.trees.tree import TreeError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = {"architectures": ["A"], "model_type": "a"}
@@ -93,6 +94,14 @@ def test_pipes_and_folders_in_place_of_files_are_not_opened(tmp_path: Path) -> N
     assert "not a regular file" in missing(model.config).why
     assert known(model.generation) is None
     missing(read_model(str(tmp_path / "model" / "config.json")).config)
+    assert time.monotonic() - begin < 2
+
+
+def test_a_pipe_put_in_place_of_a_listed_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    begin = time.monotonic()
+    with pytest.raises(TreeError, match="not a regular file"):
+        Folder(tmp_path, "m").read("config.json", 0, 10)
     assert time.monotonic() - begin < 2
 
 

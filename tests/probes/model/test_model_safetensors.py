@@ -120,6 +120,12 @@ def test_an_absurd_header_length_is_refused_unread(claim: int) -> None:
             header_length(data, None)  # also where the size of the file is not known
 
 
+def test_a_header_may_end_with_its_file_and_not_later() -> None:
+    assert header_length((100).to_bytes(8, "little"), 108) == 100
+    with pytest.raises(Unreadable, match="the header claims 101 bytes, the file has 108"):
+        header_length((101).to_bytes(8, "little"), 108)
+
+
 def test_too_short_a_file_and_a_pointer_are_told_apart() -> None:
     assert "too short" in why(b"\x02\0\0")
     with pytest.raises(Unreadable, match="Git LFS") as caught:

@@ -104,6 +104,20 @@ def hostile_folders() -> dict[str, dict[str, bytes]]:
     }  # fmt: skip
 
 
+def test_an_index_cannot_make_many_large_reads(tmp_path: Path) -> None:
+    """Sixteen sparse files, each promised so many tensors that a header of theirs would take 17 MB."""
+    names = [f"{n}.safetensors" for n in range(16)]
+    for name in names:
+        with (folder(tmp_path, {"config.json": b"{}"}) / name).open("wb") as file:
+            file.write((30 << 20).to_bytes(8, "little"))
+            file.truncate(200 << 20)
+    promised = b",".join(f'"{n}":"{names[n % 16]}"'.encode() for n in range(1_500_000))
+    folder(tmp_path, {"model.safetensors.index.json": b'{"weight_map": {' + promised + b"}}"})
+    memory, seconds = peak(tmp_path)
+    assert memory < 150e6, f"{memory / 1e6:.0f} MB"
+    assert seconds < 20
+
+
 def test_a_process_stays_below_150_megabytes_whatever_the_files_hold(tmp_path: Path) -> None:
     for name, files in hostile_folders().items():
         memory, seconds = peak(folder(tmp_path / name, files))

@@ -69,9 +69,18 @@ def test_an_index_without_any_weights(tmp_path: Path) -> None:
     assert "is not there" in missing(of(tmp_path, {INDEX: index(a=ONE)}).parameters).why
 
 
-def test_a_shard_that_holds_fewer_tensors_than_promised(tmp_path: Path) -> None:
+def test_a_shard_that_holds_fewer_tensors_than_promised_is_told(tmp_path: Path) -> None:
+    """The headers are what will be loaded; an index may have been left behind by a conversion."""
     shards = index(**{"model.a": ONE, "model.b": ONE})
-    assert "index promises 2" in missing(of(tmp_path, {ONE: safetensors(A), INDEX: shards}).parameters).why
+    parameters = of(tmp_path, {ONE: safetensors(A), INDEX: shards}).parameters
+    assert known(parameters).total == 6
+    assert "index promises 2" in parameters.evidence[1].saw
+    assert not parameters.evidence[1].whole
+
+
+def test_thousands_of_numbered_files_are_refused(tmp_path: Path) -> None:
+    names = [f"m{n}-00001-of-02000.safetensors" for n in range(1500)]
+    assert "more than 2000 files" in missing(of(tmp_path, dict.fromkeys(names, b"")).parameters).why
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def open_online(repo: str, revision: str | None, client: HubClient) -> Hub | Mis
         info = parse(answer).value
     except Unreadable as error:
         why = f"the Hub's answer is not readable: {error.why}"
-        ask = f"see what answers at {client.endpoint}: a proxy's or a log-in page?"
+        ask = f"see what answers at {client.shown}: a proxy's or a log-in page?"
         return Missing(Cause.UNREADABLE, why, (client.seen(f"api/models/{repo}", why, whole=False),), ask)
     commit = info.get("sha") if isinstance(info, dict) else None
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):

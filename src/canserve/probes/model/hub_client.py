@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -34,49 +34,46 @@ class _Refused(Exception):  # noqa: N818 - a result on its way out of nested rea
 
 
 class HubClient:
-    """Requests for one model, with what they cost."""
+    """Requests for one model."""
 
     def __init__(self, subject: str, options: Options) -> None:
         from huggingface_hub import constants, get_token
 
         self.subject = subject
         self.endpoint = (options.endpoint or constants.ENDPOINT).rstrip("/")
+        self.shown = re.sub(r"//[^/@]*@", "//", self.endpoint)
+        """The endpoint without a password, should one stand in it."""
         self._options = options
         self._end = time.monotonic() + options.deadline
-        self._lock = threading.Lock()
-        self._cost = Cost()
         # Not build_hf_headers(): for its user agent it asks the Hub which coding agents there are.
-        token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+        self._token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
         self._headers = {"User-Agent": f"canserve/{__version__}", "Accept-Encoding": "identity"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-
-    @property
-    def cost(self) -> Cost:
-        """What all requests have taken so far."""
-        return self._cost
+        if self._token:
+            self._headers["Authorization"] = f"Bearer {self._token}"
 
     def seen(self, how: str, saw: str, whole: bool = True) -> Evidence:
         """Evidence for a look at the Hub."""
-        return Evidence(self.subject, f"{self.endpoint}: {how}", saw, whole)
+        return Evidence(self.subject, f"{self.shown}: {how}", saw, whole)
 
     def get(self, url: str, what: str, start: int, end: int, ranged: bool = True) -> bytes | Missing:
         """Bytes from ``start`` to before ``end``; fewer only at the end of the file.
 
-        ``ranged=False`` asks for the whole and refuses more than ``end`` bytes.
+        ``what`` names the file to people. ``ranged=False`` asks for the whole, and refuses one of more than
+        ``end`` bytes.
         """
+        what = plain(what, 200)
+        if self._options.progress:
+            self._options.progress(what)
         for attempt in range(TRIES):
             try:
                 return self._once(url, start, end, ranged)
             except _Refused as refused:
                 last = refused
-                rest = self._end - time.monotonic()
                 pause = self._options.pause * 2**attempt
-                if not refused.again or rest <= pause or attempt == TRIES - 1:
+                if not refused.again or attempt == TRIES - 1 or time.monotonic() + pause > self._end:
                     break
                 time.sleep(pause)
-        evidence = self.seen(plain(what, 200), last.why, whole=False)
-        return Missing(last.cause, f"{plain(what, 200)}: {last.why}", (evidence,), last.ask)
+        return Missing(last.cause, f"{what}: {last.why}", (self.seen(what, last.why, whole=False),), last.ask)
 
     def _once(self, url: str, start: int, end: int, ranged: bool) -> bytes:
         from huggingface_hub import get_session
@@ -86,32 +83,41 @@ class HubClient:
         (http_error,) = (
             k for k in HfHubHTTPError.__mro__ if k.__name__ == "HTTPError" and issubclass(k, Exception)
         )
-        headers = dict(self._headers)
-        if ranged:
-            headers["Range"] = f"bytes={start}-{end - 1}"
+        headers = {**self._headers, "Range": f"bytes={start}-{end - 1}"} if ranged else self._headers
+        timeout = min(self._options.timeout, self._end - time.monotonic())
+        if timeout <= 0:
+            raise self._late()
         try:
             with get_session().stream(
-                "GET", url, headers=headers, timeout=self._options.timeout, follow_redirects=True
+                "GET", url, headers=headers, timeout=timeout, follow_redirects=True
             ) as response:
-                self._count(0, 1 + len(response.history))
+                self._spent(Cost(requests=1 + len(response.history)))
                 skip = self._judge(response.status_code, response.headers, start, ranged)
                 # Without a chunk size: one would be waited for, however slowly it fills.
                 return self._body(response.iter_raw(), skip, end - start, ranged)
         except (http_error, OSError, ValueError) as error:  # ValueError: a redirect to no URL at all
-            why = f"{type(error).__name__}: {plain(str(error), 120)}"
-            raise _Refused(Cause.UNREACHED, why, f"make {self.endpoint} reachable", again=True) from None
+            said = str(error).replace(self._token, "[REDACTED]") if self._token else str(error)
+            why = f"{type(error).__name__}: {plain(said, 120)}"
+            raise _Refused(Cause.UNREACHED, why, f"make {self.shown} reachable", again=True) from None
+
+    def _late(self) -> _Refused:
+        return _Refused(Cause.UNREACHED, f"no whole answer within {self._options.deadline:g} s", "try again")
+
+    def _spent(self, cost: Cost) -> None:
+        if self._options.spent:
+            self._options.spent(cost)
 
     def _body(self, chunks: Iterator[bytes], skip: int, count: int, ranged: bool) -> bytes:
         found = bytearray()
         for chunk in chunks:
-            self._count(len(chunk), 0)
+            self._spent(Cost(len(chunk)))
             found += chunk
             if len(found) > skip + count:
                 if not ranged:
                     raise _Refused(Cause.UNREADABLE, f"the answer is larger than {count} bytes")
                 break
             if time.monotonic() > self._end:
-                raise _Refused(Cause.UNREACHED, f"no whole answer within {self._options.deadline:g} s")
+                raise self._late()
         return memoryview(found)[skip : skip + count].tobytes()
 
     def _judge(self, status: int, headers: Mapping[str, str], start: int, ranged: bool) -> int:
@@ -135,7 +141,7 @@ class HubClient:
         said = f"the Hub answered {status}" + (f" ({message})" if message else "")
         if code == "GatedRepo":
             return _Refused(
-                Cause.UNAVAILABLE, f"gated: {said}", f"accept its terms on {self.endpoint}, then {_LOG_IN}"
+                Cause.UNAVAILABLE, f"gated: {said}", f"accept its terms on {self.shown}, then {_LOG_IN}"
             )
         if code == "RevisionNotFound":
             return _Refused(Cause.UNAVAILABLE, f"no such revision: {said}", "check the name after @")
@@ -151,7 +157,3 @@ class HubClient:
         if status >= 500:
             return _Refused(Cause.UNREACHED, said, "try again later", again=True)
         return _Refused(Cause.UNAVAILABLE, said, _LOG_IN if status == 403 else None)
-
-    def _count(self, received: int, requests: int) -> None:
-        with self._lock:
-            self._cost += Cost(received, requests)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from canserve.trees.tree import Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +24,7 @@ class Options:
     """Seconds for all requests of one model together."""
     pause: float = 0.5
     """Seconds before a failed request is tried again; twice that before the last try."""
+    progress: Callable[[str], None] | None = None
+    """Told what is being asked for, in a few words, before each request."""
+    spent: Callable[[Cost], None] | None = None
+    """Told what each request has taken, from whichever thread made it; the sum is the model's cost."""

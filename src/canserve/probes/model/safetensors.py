@@ -116,7 +116,7 @@ def _entry(name: str, entry: dict[str, object]) -> tuple[str, int, int, int]:
         raise Unreadable(f"tensor {shown} has a shape or offsets that are no sizes")
     begin, end = offsets
     elements = prod(shape)
-    if end < begin or elements * BITS[dtype] != (end - begin) * 8:
+    if elements * BITS[dtype] != (end - begin) * 8:
         raise Unreadable(f"tensor {shown}: shape and dtype do not fill bytes {begin} to {end}")
     return dtype, elements, begin, end
 

@@ -19,7 +19,12 @@ MAX_INDEX = 48 << 20
 """Largest index that is read; 280 000 tensors, the most seen in a real one, take 31 MB."""
 MAX_SHARDS = 2000
 FIRST_READ = 100_000
-"""Bytes first read of a shard: most headers end before."""
+LARGEST_FIRST_READ = 1 << 20
+"""Bytes first read of a shard: most headers end before; an index tells where one will be longer."""
+ENTRY = 180
+"""Bytes that one tensor takes in a header, about."""
+TOGETHER = 16
+"""Shards whose first bytes are fetched and held at once."""
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5,6})-of-(?P<count>\d{5,6})\.safetensors")
 _NOT_WEIGHTS = re.compile(
@@ -84,9 +89,11 @@ def _safetensors(
         shards = {single: 0}
     else:
         shards = _numbered(own)
+    source = index if files.has(index) else own[0]
+    if len(shards) > MAX_SHARDS:
+        return files.unreadable(source, Unreadable(f"more than {MAX_SHARDS} files of weights"))
     lost = [name for name in shards if not files.has(name)]
     if lost:
-        source = index if files.has(index) else own[0]
         why = f"names {plain(lost[0])}, which is not there ({len(lost)} of {len(shards)} files are missing)"
         gap = files.gap(lost[0])
         return gap or files.unavailable(source, why, "fetch the missing files")
@@ -98,7 +105,7 @@ def _numbered(own: Sequence[str]) -> dict[str, int]:
     names = dict.fromkeys(own, 0)
     for name in own:
         match = _SHARD.fullmatch(name)
-        if match and 0 < int(match["count"]) <= MAX_SHARDS:
+        if match and 0 < int(match["count"]) <= MAX_SHARDS >= len(names):
             width = len(match["number"])
             names.update(
                 (f"{match['stem']}-{n:0{width}}-of-{match['count']}.safetensors", 0)
@@ -170,43 +177,45 @@ def _recorded(files: Files, logical: Logical) -> tuple[Fact[Parameters], int | N
 
 def _headers(files: Files, weights: Weights, logical: Logical) -> tuple[Fact[Parameters], int | None]:
     total = Tally()
+    notes: list[Evidence] = []
     for name, one in _tallies(files, weights, logical):
         if isinstance(one, Missing):
             return one, None
         total.merge(one)
-        promised = weights.files[name]
-        if promised > one.tensors:
-            why = f"holds {one.tensors} tensors, the index promises {promised}"
-            return files.unreadable(name, Unreadable(why)), None
+        if (promised := weights.files[name]) > one.tensors and not notes:
+            saw = f"holds {one.tensors} tensors, the index promises {promised}"
+            notes.append(files.seen(name, saw, whole=False))
     how = f"headers of {len(weights.files)} files: {plain(next(iter(weights.files)))} ..."
-    return Known(_parameters(total, len(weights.files)), (files.seen(how, _sum(total)),)), total.mtp_tensors
+    parameters = _parameters(total, len(weights.files))
+    return Known(parameters, (files.seen(how, _sum(total)), *notes)), total.mtp_tensors
 
 
 def _tallies(files: Files, weights: Weights, logical: Logical) -> Iterator[tuple[str, Tally | Missing]]:
-    """One header after the other; the first bytes of several files are fetched together."""
+    """One header after the other, up to the first that cannot be read."""
     names = list(weights.files)
-    for batch in (names[at : at + 16] for at in range(0, len(names), 16)):
-        spans = [(name, 0, max(FIRST_READ, weights.files[name] * 180)) for name in batch]
+    for batch in (names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)):
+        guesses = (min(max(FIRST_READ, weights.files[name] * ENTRY), LARGEST_FIRST_READ) for name in batch)
+        spans = [(name, 0, guess) for name, guess in zip(batch, guesses, strict=True)]
         for name, first in zip(batch, files.pieces(spans), strict=True):
-            if isinstance(first, Missing):
-                yield name, first
-                return
-            try:
-                yield name, _one(files, name, first, logical)
-            except Unreadable as error:
-                yield name, files.unreadable(name, error)
+            one = first if isinstance(first, Missing) else _one(files, name, first, logical)
+            yield name, one
+            if isinstance(one, Missing):
                 return
 
 
 def _one(files: Files, name: str, first: bytes, logical: Logical) -> Tally | Missing:
+    """One file's header, of which the first bytes are there."""
     size = files.size(name)
-    end = 8 + header_length(first, size)
-    body = first[8:end] if end <= len(first) else files.piece(name, 8, end)
-    if isinstance(body, Missing):
-        return body
-    if len(body) < end - 8:
-        raise Unreadable(f"the header claims {end - 8} bytes, {len(body)} are there: truncated")
-    return tally(body, size, logical)
+    try:
+        end = 8 + header_length(first, size)
+        body = first[8:end] if end <= len(first) else files.piece(name, 8, end)
+        if isinstance(body, Missing):
+            return body
+        if len(body) < end - 8:
+            raise Unreadable(f"the header claims {end - 8} bytes, {len(body)} are there: truncated")
+        return tally(body, size, logical)
+    except Unreadable as error:
+        return files.unreadable(name, error)
 
 
 def _parameters(total: Tally, files: int) -> Parameters:
