@@ -21,21 +21,13 @@ def flag_syntax(reading: Reading) -> Fact[FlagSyntax]:
     if isinstance(paths, Missing):
         return paths
     for path in paths:
-        tree = reading.tree(path)
-        if isinstance(tree, Missing):
-            return tree
-        if (found := _parser(tree)) is not None:
+        found = reading.excerpts.statement(path, PARSER)  # the last of that name: older files have a stand-in
+        if isinstance(found, Missing):
+            return found
+        if isinstance(found, ast.ClassDef):
             read = FlagSyntax(_swaps_underscores(found), _splits_at_dots(found), Site(path, found.lineno))
             return reading.known(read, f"class {PARSER}", read.at)
     return reading.known(FlagSyntax(False, False, Site(ENTRY, 1)), f"no {PARSER}: plain argparse", *paths)
-
-
-def _parser(tree: ast.Module | None) -> ast.ClassDef | None:
-    """The class, with methods: older files also have an empty stand-in of the same name."""
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.ClassDef) and node.name == PARSER:
-            return node
-    return None
 
 
 def _swaps_underscores(parser: ast.ClassDef) -> bool:

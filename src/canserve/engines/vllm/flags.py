@@ -17,11 +17,9 @@ from canserve.engines.vllm.fields import Fields, Shape
 from canserve.engines.vllm.reading import Reading
 from canserve.engines.vllm.serving import ARGUMENTS, FRONT_ENDS, SERVE
 from canserve.facts import Fact, Missing
-from canserve.subjects.build import Flag, FlagSyntax, Site
+from canserve.subjects.build import Flag, Site
 
 OLD_SERVER = "vllm/entrypoints/openai/api_server.py"
-PARSERS = ("vllm/utils/argparse_utils.py", "vllm/utils/__init__.py", "vllm/utils.py")
-PARSER = "FlexibleArgumentParser"
 FRONT_CLASS = "FrontendArgs"
 _SWITCHES = {"store_true", "store_false", "store_const", "count", "help", "version"}
 
@@ -187,41 +185,3 @@ def _changes(reading: Reading, path: str) -> Iterator[tuple[str, str, ast.expr |
 
 def _word(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def read_flag_syntax(reading: Reading) -> Fact[FlagSyntax]:
-    """How ``FlexibleArgumentParser`` reads names; plain argparse where the build has no such class."""
-    for path in PARSERS:
-        node = reading.excerpts.statement(path, PARSER)
-        if isinstance(node, Missing):
-            return node
-        if isinstance(node, ast.ClassDef):
-            at = Site(path, node.lineno)
-            return reading.known(FlagSyntax(_underscores(node), _dotted(node), at), f"class {PARSER}", at)
-        if (missing := reading.sources.gap(path)) is not None:
-            return missing
-    path = next(iter(flag_files(reading)), ARGUMENTS[0])
-    return reading.known(FlagSyntax(False, False, Site(path, 1)), "plain argparse", path)
-
-
-def _underscores(node: ast.ClassDef) -> bool:
-    return any(
-        isinstance(call, ast.Call)
-        and _word(call.func) == "replace"
-        and [a.value for a in call.args if isinstance(a, ast.Constant)] == ["_", "-"]
-        for call in ast.walk(node)
-    )
-
-
-def _dotted(node: ast.ClassDef) -> bool:
-    """Whether ``parse_args`` tests or splits names at a dot (other methods do so with file names)."""
-    parse = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "parse_args"), node)
-    for part in ast.walk(parse):
-        match part:
-            case ast.Compare(left=ast.Constant(value="."), ops=[ast.In()]):
-                return True
-            case ast.Call(func=ast.Attribute(attr="split" | "partition"), args=[ast.Constant(value="."), *_]):
-                return True
-            case _:
-                pass
-    return False

@@ -10,7 +10,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from canserve.engines.static.modules import file_of
-from canserve.engines.vllm import attention, configs, drafts, fallback, flags, parsers, quantization, serving
+from canserve.engines.vllm import (
+    attention,
+    configs,
+    drafts,
+    fallback,
+    flag_syntax,
+    flags,
+    parsers,
+    quantization,
+    serving,
+)
 from canserve.engines.vllm.reading import Reading
 from canserve.engines.vllm.registry import FILES, MODELS, read_registry
 from canserve.facts import Known
@@ -35,7 +45,7 @@ FLAGS = (
     *serving.PARALLEL,
     *serving.SPECULATIVE,
     serving.SERVE,
-    *flags.PARSERS,
+    *flag_syntax.FILES,
     *drafts.FILES,
 )
 """What the command line is read from."""
