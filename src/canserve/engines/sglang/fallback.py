@@ -7,7 +7,6 @@ import ast
 from canserve.engines.sglang.places import LOADER_UTILS
 from canserve.engines.sglang.reading import Reading
 from canserve.engines.sglang.registry import Registry
-from canserve.engines.sglang.snippets import functions
 from canserve.facts import Fact, Known
 from canserve.subjects.build import Fallback, Site
 
@@ -19,7 +18,7 @@ def read_fallback(reading: Reading, registry: Registry) -> Fact[Fallback | None]
     """The fallback; ``Known(None)``: an architecture that is not registered is refused."""
     path = reading.first((LOADER_UTILS,))
     text = "" if path is None else reading.text(path)
-    resolver = next(functions(text, "resolve_transformers_arch"), None)
+    resolver = next(iter(reading.functions(LOADER_UTILS, "resolve_transformers_arch")), None)
     if resolver is None:
         if path is not None and "import transformers" in text:
             raise reading.unknown(path, "it uses transformers' classes in an unknown way")

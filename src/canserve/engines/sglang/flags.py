@@ -216,7 +216,7 @@ def _listed(reading: Reading, path: str, node: ast.expr) -> tuple[str, ...] | No
     if isinstance(node, ast.Name):
         for place in (path, ARG_CHOICES, SERVER_ARGS):
             text = reading.text(place) if reading.sources.has(place) else ""
-            if match := re.search(rf"^{node.id}\b[^=\n]*= *(?=[\[({{])", text, re.MULTILINE):
+            if match := re.search(rf"^[ \t]*{node.id}\b[^=\n]*= *(?=[\[({{])", text, re.MULTILINE):
                 found = expression_at(text, match.end())
                 node = node if found is None else found
                 break

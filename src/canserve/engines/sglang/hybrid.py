@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from canserve.engines.sglang.places import HYBRID, MODELS
 from canserve.engines.sglang.reading import Reading
-from canserve.engines.sglang.snippets import functions
 from canserve.engines.static import modules
 from canserve.engines.static.scan import Imported
 from canserve.engines.static.sites import ClassSite
@@ -101,7 +100,7 @@ def read_hybrid_configs(reading: Reading) -> HybridConfigs:
     found = HybridConfigs()
     for path in HYBRID:
         if reading.sources.has(path):
-            for function in functions(reading.text(path), _DECIDERS):
+            for function in reading.functions(path, _DECIDERS):
                 _add(found, function)
     return found
 

@@ -13,6 +13,7 @@ from canserve.engines.sglang.places import PROCESSORS
 from canserve.engines.sglang.reading import Reading
 from canserve.engines.static.modules import module_of
 from canserve.engines.static.sites import ClassSite
+from canserve.engines.static.values import Ref, Value
 from canserve.facts import Missing
 
 
@@ -74,10 +75,15 @@ class Processors:
         value = self._reading.graph.interpreter.value(module, node)
         if not isinstance(value, list | tuple | set):
             return None
-        if not all(isinstance(site, ClassSite) for site in value):
-            return None
-        return {site.name for site in value if isinstance(site, ClassSite)}
+        found = {self._name_of(item) for item in value}
+        return None if None in found else {name for name in found if name is not None}
 
     def _class_name(self, module: str, node: ast.expr) -> str:
         site = self._reading.graph.resolve_expression(module, node)[0]
         return site.name if isinstance(site, ClassSite) else ast.unparse(node)
+
+    def _name_of(self, value: Value) -> str | None:
+        if isinstance(value, Ref) and value.module is not None:
+            site = self._reading.graph.class_named(value.module, value.origin or value.name)
+            return None if site is None else site.name
+        return value.name if isinstance(value, ClassSite) else None

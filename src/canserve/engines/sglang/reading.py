@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from canserve.engines.sglang.places import SRT, TOP, directly
+from canserve.engines.sglang.snippets import Function, functions
 from canserve.engines.sources import Sources
 from canserve.engines.static.closure import Closure
 from canserve.engines.static.evaluate import Namespace
@@ -88,6 +90,15 @@ class Reading:
         """A function that stands at the top level of a file."""
         sites = self.graph.resolve(module_of(path), name)
         return next((site for site in sites if isinstance(site, FunctionSite)), None)
+
+    def functions(self, path: str, names: str) -> list[Function]:
+        """Functions and methods of a file by a pattern of their names, at best without parsing all of it."""
+        found = functions(self.text(path), names)
+        if found is not None:
+            return found
+        nodes = ast.walk(self.tree(path))
+        wanted = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+        return [node for node in wanted if re.fullmatch(names, node.name)]
 
     # -- answers
 

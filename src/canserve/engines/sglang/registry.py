@@ -84,13 +84,13 @@ def _collector(reading: Reading, path: str) -> Collector:
         raise reading.unknown(path, "no function collects EntryClass")
     nodes = list(ast.walk(function))
     called = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    asked = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     if not called & {"iter_modules", "glob"}:
         raise reading.unknown(path, f"{function.name} walks the models in an unknown way")
     return Collector(
         Site(path, function.lineno),
         _folders(reading, tree) or (MODELS,),
-        packages="iter_modules" in called and "ispkg" not in names,
+        packages="iter_modules" in called and "ispkg" not in asked,
         remapping=any(_is_text(node, "EntryClassRemapping") for node in nodes),
         unique=any(isinstance(node, ast.Assert) for node in nodes),
         lenient=any(isinstance(node, ast.ExceptHandler) and _continues(node) for node in nodes),

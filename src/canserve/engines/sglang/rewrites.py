@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from canserve.engines.sglang.configs import TABLE
 from canserve.engines.sglang.places import CONFIG_LOADER, MODEL_CONFIG
 from canserve.engines.sglang.reading import Reading
-from canserve.engines.sglang.snippets import functions
 from canserve.engines.static.values import strings
 from canserve.facts import Fact, Known
 from canserve.subjects.build import Site
@@ -75,7 +74,7 @@ def read_architecture_types(reading: Reading) -> Fact[Mapping[str, str]]:
     text = "" if path is None else reading.text(path)
     found: dict[str, str] = {}
     if path is not None and "get_config_dict" in text:
-        for function in functions(text, r"_try_load_\w+|_load_\w+"):
+        for function in reading.functions(path, r"_try_load_\w+|_load_\w+"):
             model_type = next(filter(None, map(_table_entry, ast.walk(function))), None)
             if model_type is not None:
                 for node in ast.walk(function):
@@ -112,7 +111,7 @@ def read_drafts(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
     path = reading.first(MODEL_CONFIG)
     found: dict[str, tuple[str, ...]] = {}
     if path is not None and "is_draft_model" in reading.text(path):
-        for function in functions(reading.text(path), r"__init__|_config_draft_model"):
+        for function in reading.functions(path, r"__init__|_config_draft_model"):
             for rewrite in _rewrites(reading, path, function):
                 if rewrite.draft and rewrite.field == "architectures":
                     for name in rewrite.values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from canserve.engines.sglang.flags import one_flag
 from canserve.engines.sglang.places import (
@@ -26,6 +26,8 @@ from canserve.subjects.build import AttentionBackend, Flag, Site
 
 _DRAFT = re.compile(r"(NextN|MTP|DSpark)$|Eagle|DFlash|Draft|Speculator|Medusa")
 """How draft models of speculative decoding are called in every release."""
+_COMPARED = re.compile(r"\bspeculative_algorithm == [\"'](\w+)[\"']")
+"""A name that the arguments treat on its own, such as NEXTN where it only stands for EAGLE."""
 MAX_ENTRY_POINTS = 1 << 16
 """Bytes of one ``entry_points.txt``; the largest one seen in the wild has a few kilobytes."""
 
@@ -132,6 +134,8 @@ def read_speculative(reading: Reading, registry: Registry | None) -> Fact[Mappin
     flag = one_flag(reading, "--speculative-algorithm")
     if flag is not None:
         found.update(dict.fromkeys(flag.choices or (), flag.at))
+        for match in _COMPARED.finditer(reading.text(SERVER_ARGS)):
+            found.setdefault(match[1], Site(SERVER_ARGS, line_of(reading.text(SERVER_ARGS), match.start())))
     if reading.first((SPECULATIVE,)) is not None:
         found.update(_algorithms(reading))
     rows = registry.rows.items() if found and registry is not None else ()
@@ -141,16 +145,20 @@ def read_speculative(reading: Reading, registry: Registry | None) -> Fact[Mappin
 
 
 def _algorithms(reading: Reading) -> dict[str, Site]:
-    """Members of the enumeration of algorithms, and names that stand for one of them."""
+    """Members of the enumeration, or what is registered in its place, and names that stand for one."""
     members: dict[str, Site] = {}
     for node in reading.tree(SPECULATIVE).body:
-        if isinstance(node, ast.ClassDef) and node.name == "SpeculativeAlgorithm":
-            for statement in node.body:
-                match statement:
-                    case ast.Assign([ast.Name(name)]) if name.isupper() and name != "NONE":
-                        members[name] = Site(SPECULATIVE, statement.lineno)
-                    case _:
-                        pass
+        at = Site(SPECULATIVE, node.lineno)
+        match node:
+            case ast.ClassDef("SpeculativeAlgorithm"):
+                members.update({name: Site(SPECULATIVE, line) for name, line in _members(node)})
+            case ast.Expr(ast.Call(func, [ast.Constant(str() as name), *_], keywords)):
+                if "register" in ast.unparse(func):
+                    aliases = [alias for k in keywords if k.arg == "aliases" for alias in _texts(k.value)]
+                    members.update(dict.fromkeys([name, *aliases], at))
+            case _:
+                pass
+    members.pop("NONE", None)
     if not members:
         raise reading.unknown(SPECULATIVE, "SpeculativeAlgorithm has no members")
     text = reading.text(SPECULATIVE_ALIASES) if reading.sources.has(SPECULATIVE_ALIASES) else ""
@@ -158,6 +166,15 @@ def _algorithms(reading: Reading) -> dict[str, Site]:
         at = Site(SPECULATIVE_ALIASES, line_of(text, match.start()))
         members.update(dict.fromkeys(_texts(expression_at(text, match.end())), at))
     return members
+
+
+def _members(node: ast.ClassDef) -> Iterator[tuple[str, int]]:
+    for statement in node.body:
+        match statement:
+            case ast.Assign([ast.Name(name)]) if name.isupper():
+                yield name, statement.lineno
+            case _:
+                pass
 
 
 # -- attention

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import io
 import re
-import textwrap
 import tokenize
-from collections.abc import Iterator
+from typing import TypeAlias
 
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_SNIPPET = 60_000
 """Characters of one snippet; the longest argument declaration measured had 5,000."""
 
@@ -51,29 +51,35 @@ def expression_at(text: str, start: int) -> ast.expr | None:
         return None
 
 
-def functions(text: str, names: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Functions and methods whose whole name matches the pattern, with the line numbers of the file."""
+def functions(text: str, names: str) -> list[Function] | None:
+    """Functions and methods whose whole name matches the pattern, with the line numbers of the file.
+
+    None: one of them could not be cut out (a string reaches the left margin), so the file must be parsed.
+    """
+    found = []
     for match in re.finditer(rf"^([ \t]*)(?:async )?def (?:{names})\(", text, re.MULTILINE):
-        found = _function(text, match.start(), match[1])
-        if found is not None:
-            yield found
+        function = _function(text, match.start(), match[1])
+        if function is None:
+            return None
+        found.append(function)
+    return found
 
 
-def _function(text: str, start: int, indent: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def _function(text: str, start: int, indent: str) -> Function | None:
     signature = bracketed(text, start + len(indent))
     if signature is None:
         return None
-    body = start + len(indent) + len(signature)
-    end = re.compile(rf"\n(?!{indent}[ \t])[ \t]*[^\s#)\]}}]").search(text, body)
+    after = start + len(indent) + len(signature)
+    end = re.compile(rf"\n(?!{indent}[ \t])[ \t]*[^\s#)\]}}]").search(text, after)
     piece = text[start : min(end.start() if end else len(text), start + MAX_SNIPPET)]
     try:
-        tree = ast.parse(textwrap.dedent(piece))
+        outer = ast.parse(f"if 1:\n{piece}" if indent else f"\n{piece}").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    node = tree.body[0] if tree.body else None
+    node = outer[0].body[0] if outer and isinstance(outer[0], ast.If) else next(iter(outer), None)
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
-    ast.increment_lineno(node, text.count("\n", 0, start))
+    ast.increment_lineno(node, text.count("\n", 0, start) - 1)
     return node
 
 
