@@ -19,7 +19,7 @@ from canserve.engines.vllm.classes import ClassReader
 from canserve.engines.vllm.configs import read_architecture_types, read_fixups, read_shims
 from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
-from canserve.engines.vllm.flag_syntax import flag_syntax
+from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
 from canserve.engines.vllm.flags import read_flags
 from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
 from canserve.engines.vllm.plan import first_round, second_round
@@ -93,7 +93,7 @@ def _with_flags(build: Build, reading: Reading) -> Build:
     return replace(
         build,
         flags=read_flags(reading),
-        flag_syntax=flag_syntax(reading),
+        flag_syntax=read_flag_syntax(reading),
         reasoning_parsers=read_parsers(reading, REASONING),
         tool_parsers=read_parsers(reading, TOOLS),
         speculative=read_speculative(reading, build.registry),
