@@ -41,8 +41,18 @@ class Excerpts:
         key = (path, name)
         if key not in self._found:
             text = self.text(path)
-            self._found[key] = _last_statement(text, name) if isinstance(text, str) else text
+            self._found[key] = self._cut(path, text, name) if isinstance(text, str) else text
         return self._found[key]
+
+    def _cut(self, path: str, text: str, name: str) -> ast.stmt | Missing | None:
+        word = re.escape(name)
+        head = rf"^(?:(?:class|def|async def) {word}\b|{word}\s*[:=](?!=))"
+        starts = [match.start() for match in re.finditer(head, text, re.MULTILINE)]
+        if not starts:  # of a file that is no Python, a name's absence proves nothing
+            tree = self._sources.tree(path)
+            return tree if isinstance(tree, Missing) else None
+        node = _statement_at(text, starts[-1])
+        return self._sources.unreadable(path, f"{name} is not parseable as Python") if node is None else node
 
     def value(self, path: str, name: str) -> Value | Missing | None:
         """An assigned constant, evaluated with what its names are in the same file."""
@@ -116,23 +126,14 @@ class _Run(Expressions):
         return self.env[name]
 
 
-def _last_statement(text: str, name: str) -> ast.stmt | None:
-    word = re.escape(name)
-    heads = list(
-        re.finditer(rf"^(?:(?:class|def|async def) {word}\b|{word}\s*[:=](?!=))", text, re.MULTILINE)
-    )
-    if not heads:
-        return None
-    start = heads[-1].start()
-    line = text.count("\n", 0, start)
-    ends = [
-        match.start()
-        for match, _ in zip(_NEXT.finditer(text, heads[-1].end()), range(ATTEMPTS), strict=False)
-    ]
+def _statement_at(text: str, start: int) -> ast.stmt | None:
+    """The shortest whole statement that starts here and ends before another one in column one."""
+    following = _NEXT.finditer(text, start + 1)
+    ends = [match.start() for match, _ in zip(following, range(ATTEMPTS), strict=False)]
     for end in [*ends, len(text)]:
         node = _parsed(text[start:end])
         if node is not None:
-            return ast.increment_lineno(node, line)
+            return ast.increment_lineno(node, text.count("\n", 0, start))
     return None
 
 
