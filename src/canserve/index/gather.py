@@ -16,8 +16,11 @@ from typing import Any
 
 from packaging.version import Version
 
+from canserve.engines.transformers.outline import Outline
 from canserve.facts import Fact, Known, Missing
 from canserve.index.shelf import Shelf, ShelfError, expand, pack, shipped, tabulate
+from canserve.index.transformers_gather import OLDEST, needed_imports, read_release
+from canserve.index.transformers_releases import PROJECT
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 from canserve.trees.archive.remote import Place
@@ -83,15 +86,8 @@ def read_row(engine: str, version: Version, file: File, options: BuildOptions) -
         else:
             unread.append(table)
     requirement = build.transformers.requirement
-    release = {
-        "version": str(version),
-        "date": (file.uploaded or "")[:10],
-        "file": file.name,
-        "sha256": file.sha256,
-        "transformers": requirement.value if isinstance(requirement, Known) else None,
-        "yanked": file.yanked is not None,
-    }
-    return Row(release, names, tuple(unread))
+    stated = requirement.value if isinstance(requirement, Known) else None
+    return Row(release_row(version, file, stated), names, tuple(unread))
 
 
 def kept_rows(engine: str, partial: Path) -> dict[str, Row]:
@@ -137,8 +133,38 @@ def shelve(engine: str, rows: Iterable[Row], built: str) -> Shelf:
     """Rows as a shelf, oldest release first."""
     ordered = sorted(rows, key=lambda row: Version(row.release["version"]))
     tables = tabulate([row.tables for row in ordered])
+    if engine == PROJECT:  # a pair that no release has is an answer too
+        for module, name in needed_imports():
+            tables["imports"].setdefault(f"{module}:{name}", "")
     unread = tabulate([{"unread": row.unread} for row in ordered]).get("unread", {})
     return Shelf(engine, built, READER, tuple(row.release for row in ordered), tables, unread)
+
+
+def release_row(version: Version, file: File, requirement: str | None) -> dict[str, Any]:
+    """Which file a row was read from."""
+    return {
+        "version": str(version),
+        "date": (file.uploaded or "")[:10],
+        "file": file.name,
+        "sha256": file.sha256,
+        "transformers": requirement,
+        "yanked": file.yanked is not None,
+    }
+
+
+def reader_of(project: str, options: BuildOptions, place: Place) -> Callable[[Version, File], Row | Missing]:
+    """How one release of a project is read."""
+    if project != PROJECT:
+        return lambda version, file: read_row(project, version, file, options)
+    memory: dict[bytes, Outline] = {}
+
+    def read(version: Version, file: File) -> Row | Missing:
+        found = read_release(version, file, place, memory)
+        if isinstance(found, Missing):
+            return found
+        return Row(release_row(version, file, None), *found)
+
+    return read
 
 
 def gather(engine: str, partial: Path, tell: Callable[[str], None]) -> Shelf | Missing:
@@ -146,17 +172,22 @@ def gather(engine: str, partial: Path, tell: Callable[[str], None]) -> Shelf | M
     config = pip_config()
     options = BuildOptions(config=config)
     web = Web(Settings() if isinstance(config, Missing) else config.settings, offline=False)
-    offered = Index(config, Place(web, options.cache, tell)).offered(engine, engine)
+    place = Place(web, options.cache, tell)
+    offered = Index(config, place).offered(engine, engine)
     if isinstance(offered, Missing):
         return offered
     kept = kept_rows(engine, partial)
+    read_one = reader_of(engine, options, place)
     rows: list[Row] = []
-    for version, file in latest_files(offered.value).items():
+    oldest = OLDEST if engine == PROJECT else Version("0")
+    for version, file in reversed(latest_files(offered.value).items()):  # the newest matter most
+        if version < oldest:
+            continue
         if (row := kept.get(file.sha256 or "")) is not None:
             rows.append(row)
             continue
         tell(f"{engine} {version}")
-        read = read_row(engine, version, file, options)
+        read = read_one(version, file)
         if isinstance(read, Missing):
             tell(f"{engine} {version}: {read.why}")
             continue

@@ -1,0 +1,142 @@
+"""Every release of transformers, as a table that checks can ask; from the shipped index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+
+from canserve.engines.transformers.names import PACKAGE
+from canserve.engines.transformers.table import tokenizer_classes
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.index.shelf import Shelf, ShelfError, holds, shipped
+from canserve.subjects.build import TransformersTable
+
+PROJECT = "transformers"
+
+
+class ShippedTable:
+    """Implements ``subjects.build.TransformersTable`` over a shelf.
+
+    The shelf's tables: ``config_types``, ``public`` (top-level names), ``modules``, ``imports``
+    (``module:name`` pairs that some engine release imports; only these are recorded of deep modules),
+    ``classes`` (``type class``), ``plain`` (the same, classes without a head), ``generative``, ``backend``
+    (``test class``), ``gguf``.
+    """
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self.versions: Sequence[str] = tuple(str(row["version"]) for row in shelf.releases)
+        self._at: Mapping[str, int] = {version: at for at, version in enumerate(self.versions)}
+
+    def yanked(self, version: str) -> bool:
+        """Whether its authors withdrew the version."""
+        at = self._at.get(version)
+        return at is not None and bool(self._shelf.releases[at].get("yanked"))
+
+    def config_types(self, version: str) -> frozenset[str]:
+        """Model types that ``AutoConfig`` of that version maps."""
+        return self._names("config_types", version)
+
+    def has_name(self, version: str, module: str, name: str | None) -> bool | None:
+        """Whether ``from module import name`` works there; None: not recorded."""
+        at = self._at.get(version)
+        if at is None:
+            return None
+        if module == PACKAGE and name is not None:
+            return self._answer("public", name, at)
+        if name is None:
+            return module == PACKAGE or self._answer("modules", module.removeprefix(f"{PACKAGE}."), at)
+        return self._deep(module, name, at)
+
+    def _deep(self, module: str, name: str, at: int) -> bool | None:
+        inside = module.removeprefix(f"{PACKAGE}.")
+        there = self._answer("modules", inside, at)
+        if there is not True:
+            return there
+        pairs = self._shelf.tables.get("imports", {})
+        recorded = pairs.get(f"{inside}:{name}")
+        if recorded is not None and not self._is_unread("imports", at):
+            return holds(recorded, at)
+        return True if self._answer("modules", f"{inside}.{name}", at) else None
+
+    def backend_tests(self, version: str, architecture: str) -> frozenset[str] | None:
+        """Which of ``Fallback.accepts`` the class of that name passes; None: no such class."""
+        at = self._at.get(version)
+        if at is None or architecture not in self._all_classes:
+            return None
+        if not self._answer("public", architecture, at):
+            return None
+        return frozenset(test for test, runs in self._tests.get(architecture, {}).items() if holds(runs, at))
+
+    def architectures_of(self, version: str, model_type: str) -> tuple[str, ...]:
+        """Classes mapped to a type: the plain ones first, then those that generate text, then the others."""
+        at = self._at.get(version)
+        if at is None:
+            return ()
+        plain = [name for name, runs in self._by_type("plain", model_type) if holds(runs, at)]
+        every = [name for name, runs in self._by_type("classes", model_type) if holds(runs, at)]
+        generative = self._shelf.tables.get("generative", {})
+        others = [name for name in every if name not in plain]
+        return (*plain, *sorted(others, key=lambda name: (not holds(generative.get(name, ""), at), name)))
+
+    def tokenizer_classes(self, version: str) -> frozenset[str] | None:
+        """Names of tokenizer classes that can be imported there; None: not recorded."""
+        at = self._at.get(version)
+        if at is None or self._is_unread("public", at):
+            return None
+        named = tokenizer_classes(self._shelf.tables.get("public", ()))
+        return frozenset(name for name in named if holds(self._shelf.tables["public"][name], at))
+
+    def gguf_architectures(self, version: str) -> frozenset[str]:
+        """Values of ``general.architecture`` that its GGUF loader reads."""
+        return self._names("gguf", version)
+
+    def evidence(self, version: str) -> Evidence:
+        """Which file of that version was read for the index, and when."""
+        row = self._shelf.releases[self._at[version]]
+        saw = f"{row['file']} sha256:{str(row['sha256'])[:16]}, in the index shipped with canserve"
+        return Evidence(f"{PROJECT}=={version}", "release index", saw, when=self._shelf.built)
+
+    def _names(self, table: str, version: str) -> frozenset[str]:
+        at = self._at.get(version)
+        if at is None:
+            return frozenset()
+        return frozenset(name for name, runs in self._shelf.tables.get(table, {}).items() if holds(runs, at))
+
+    def _answer(self, table: str, name: str, at: int) -> bool | None:
+        if holds(self._shelf.tables.get(table, {}).get(name, ""), at):
+            return True
+        return None if self._is_unread(table, at) else False
+
+    def _is_unread(self, table: str, at: int) -> bool:
+        return holds(self._shelf.unread.get(table, ""), at)
+
+    def _by_type(self, table: str, model_type: str) -> Iterator[tuple[str, str]]:
+        for key, runs in self._shelf.tables.get(table, {}).items():
+            first, _, second = key.partition(" ")
+            if first == model_type:
+                yield second, runs
+
+    @cached_property
+    def _all_classes(self) -> frozenset[str]:
+        return frozenset(key.partition(" ")[2] for key in self._shelf.tables.get("classes", ()))
+
+    @cached_property
+    def _tests(self) -> Mapping[str, Mapping[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for key, runs in self._shelf.tables.get("backend", {}).items():
+            test, _, name = key.partition(" ")
+            found.setdefault(name, {})[test] = runs
+        return found
+
+
+@cache
+def shipped_table() -> Fact[TransformersTable]:
+    """The table that came with the package."""
+    try:
+        shelf = shipped(PROJECT)
+    except ShelfError as error:
+        why = Evidence(PROJECT, "release index", str(error), whole=False)
+        return Missing(Cause.UNREADABLE, str(error), (why,), "install canserve again, or update its index")
+    saw = f"{len(shelf.releases)} releases"
+    return Known(ShippedTable(shelf), (Evidence(PROJECT, "release index", saw, when=shelf.built),))
