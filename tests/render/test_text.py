@@ -125,3 +125,12 @@ def test_markdown_gives_reasons_and_advice() -> None:
     assert "  - fix: use vllm 0.17.0 or newer" in text
     assert "  - ask: make it readable for this user" in text
     assert "`vllm/transformers_utils/config.py:74`" in text
+
+
+def test_what_is_skipped_for_every_build_is_said_once_at_the_end() -> None:
+    text = check_text(report(no_report(), yes_report()), PIPED)
+    assert text.count("the profile names no driver") == 1
+    assert text.endswith("every build:\n  skipped  driver-new-enough: the profile names no driver\n")
+    text = check_text(report(no_report(), unknown_report()), PIPED)
+    assert "every build:" not in text
+    assert text.count("the profile names no driver") == 1

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from canserve.api import BuildReport, Report
 from canserve.checks.reader import Check
 from canserve.render.escape import code, markdown
-from canserve.render.text import by_advice, describe, in_short
-from canserve.verdict import Finding, No, Skipped, Unknown, Yes, word
+from canserve.render.text import by_advice, describe, in_short, own_skips, shared_skips
+from canserve.verdict import Finding, No, Unknown, Yes, word
 
 
 def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str:
@@ -20,8 +20,12 @@ def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str
     for build in report.builds:
         name = code(build.target).replace("|", "\\|")  # inside a table even a code span needs it
         lines.append(f"| **{word(build.verdict)}** | {name} | {markdown(in_short(build))} |")
+    shared = shared_skips(report)
     for build in report.builds:
-        lines += ["", *_build(build, explain)]
+        lines += ["", *_build(build, explain), *map(_skipped, own_skips(build, shared))]
+        lines += [f"- note: {markdown(note)}" for note in build.notes]
+    if shared:
+        lines += ["", "#### every build", "", *map(_skipped, shared)]
     return "\n".join(lines) + "\n"
 
 
@@ -40,8 +44,6 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
         yield from _finding(finding, explained)
     if quiet:
         yield f"- **yes**: {', '.join(map(code, quiet))}"
-    yield from (_skipped(skip) for skip in build.skipped)
-    yield from (f"- note: {markdown(note)}" for note in build.notes)
 
 
 def _finding(finding: Finding, explained: bool) -> Iterable[str]:
@@ -64,8 +66,9 @@ def _advice(verdict: Yes | No | Unknown) -> Iterable[str]:
             pass
 
 
-def _skipped(skip: Skipped) -> str:
-    return f"- skipped {code(skip.check)}: {markdown(skip.because)}"
+def _skipped(skip: tuple[str, str]) -> str:
+    check, because = skip
+    return f"- skipped {code(check)}: {markdown(because)}"
 
 
 def checks_markdown(checks: Iterable[Check]) -> str:

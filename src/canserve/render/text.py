@@ -26,13 +26,18 @@ def check_text(report: Report, look: Look) -> str:
     page.blank()
     alone = len(report.builds) == 1
     page.add(*_table(report.builds, alone))
-    for builds, rows in _sections(report.builds, look):
+    shared = shared_skips(report)
+    for builds, rows in _sections(report.builds, look, shared):
         if not alone:
             page.blank()
             names = ", ".join(build.target for build in builds)
             verdict = word(builds[0].verdict)
             page.add(Row(verdict, style=STYLES[verdict], label=f"{names}: "))
         page.add(*rows)
+    if shared and not alone:
+        page.blank()
+        page.add(Row(label="every build:"))
+    page.add(*_skipped(shared))
     return page.render()
 
 
@@ -84,13 +89,29 @@ def _needs(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def shared_skips(report: Report) -> tuple[tuple[str, str], ...]:
+    """Checks that were skipped for every build, with one and the same reason; said once, at the end."""
+    each = [{_skip(skip): None for skip in build.skipped} for build in report.builds]
+    return tuple(skip for skip in each[0] if all(skip in other for other in each)) if each else ()
+
+
+def own_skips(build: BuildReport, shared: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The others."""
+    return tuple(_skip(skip) for skip in build.skipped if _skip(skip) not in shared)
+
+
+def _skip(skip: Skipped) -> tuple[str, str]:
+    return skip.check, skip.because
+
+
 def _sections(
-    builds: Sequence[BuildReport], look: Look
+    builds: Sequence[BuildReport], look: Look, shared: Sequence[tuple[str, str]]
 ) -> Iterable[tuple[list[BuildReport], tuple[Row, ...]]]:
     """Builds by what there is to say about them, in the order in which the user named them."""
     groups: dict[tuple[Row, ...], list[BuildReport]] = {}
     for build in builds:
-        groups.setdefault(tuple(_reasons(build, look)), []).append(build)
+        rows = (*_reasons(build, look), *_skipped(own_skips(build, shared)), *_notes(build))
+        groups.setdefault(rows, []).append(build)
     return ((group, rows) for rows, group in groups.items())
 
 
@@ -111,8 +132,6 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
         yield from _advice(group[0].verdict)
     if quiet:
         yield _paragraph("yes", "", ", ".join(quiet))
-    yield from _skipped(build.skipped)
-    yield from (Row(note, (Cell("note", _VERDICT),), indent=2) for note in build.notes)
 
 
 _RANK: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
@@ -150,10 +169,14 @@ def _evidence(looks: Iterable[Evidence], subject: str) -> Iterable[Row]:
         yield Row(f"{place}: {look.saw}{cut}", indent=2 + _VERDICT + 2, style="dim")
 
 
-def _skipped(skipped: Iterable[Skipped]) -> Iterable[Row]:
+def _notes(build: BuildReport) -> Iterable[Row]:
+    return (Row(note, (Cell("note", _VERDICT),), indent=2) for note in build.notes)
+
+
+def _skipped(skipped: Iterable[tuple[str, str]]) -> Iterable[Row]:
     reasons: dict[str, list[str]] = {}
-    for skip in skipped:
-        reasons.setdefault(skip.because, []).append(skip.check)
+    for check, because in skipped:
+        reasons.setdefault(because, []).append(check)
     for because, checks in reasons.items():
         yield Row(f"{', '.join(checks)}: {because}", (Cell("skipped", _VERDICT),), indent=2, style="dim")
 
