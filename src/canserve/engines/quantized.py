@@ -53,10 +53,11 @@ class QuantClasses:
         init = self._graph.attribute(site, "__init__")
         if init is None or not isinstance(init.node, ast.FunctionDef):
             return Record((), (), site)
+        whole = self._graph.whole(init.owner.path, init.node)
         args = init.node.args
         defaults = dict(zip([a.arg for a in reversed(args.args)], reversed(args.defaults), strict=False))
         fields: dict[str, Value] = {}
-        for node in init.node.body:
+        for node in whole.body if whole is not None else ():
             match node:
                 case ast.Assign([ast.Attribute(ast.Name("self"), field)], ast.Name(argument)):
                     default = defaults.get(argument)

@@ -77,6 +77,10 @@ class Constants:
                 self._running.discard(path)
         return self._done[path]
 
+    def evaluated(self, path: str) -> bool:
+        """Whether this file's constants were asked for already."""
+        return path in self._done or path in self._running
+
     def _evaluate(self, path: str) -> Fact[Namespace | None]:
         tree = self.sources.tree(path)
         if isinstance(tree, Missing):

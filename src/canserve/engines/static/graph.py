@@ -15,6 +15,7 @@ from canserve.engines.static.evaluate import Constants
 from canserve.engines.static.interpret import RAISES, Interpreter
 from canserve.engines.static.linearize import linearize
 from canserve.engines.static.scan import Binding, Imported, Module, flat, scan
+from canserve.engines.static.shed import Function, shed, whole
 from canserve.engines.static.sites import (
     Absent,
     Assigned,
@@ -82,10 +83,15 @@ class ClassGraph:
         if path is None:
             stem = name.replace(".", "/")
             return self.sources.gap(f"{stem}.py") or self.sources.gap(f"{stem}/__init__.py")
-        tree = self.sources.tree(path)
+        kept = self.constants.evaluated(path)
+        tree = self.sources.tree(path) if kept else self.sources.parse(path)
         if isinstance(tree, Missing):
             return tree
-        return None if tree.value is None else scan(tree.value, path, self.platform)
+        if tree.value is None:
+            return None
+        if not kept:
+            shed(tree.value.body)
+        return scan(tree.value, path, self.platform)
 
     def imports_of(self, module: str) -> Sequence[ImportSite]:
         """Imports that run when the module is imported, with what guards them. Empty when it is unread."""
@@ -289,6 +295,10 @@ class ClassGraph:
             if isinstance(base, ClassSite) and name in self.body(base):
                 return replace(self.body(base)[name], owner=base)
         return None
+
+    def whole(self, path: str, node: Function) -> Function | None:
+        """A function of this graph with its body, left out of long ones; None: not readable again."""
+        return whole(self.sources, path, node)
 
     def attribute_value(self, site: ClassSite, name: str) -> Value:
         """A class attribute's plain value; ``Opaque`` or ``Ref`` where it is none; None also when unset."""

@@ -139,7 +139,10 @@ class Interpreter:
         try:
             if isinstance(function.node, ast.Lambda):
                 return frame.evaluate(function.node.body)
-            frame.block(function.node.body)
+            found = self.graph.whole(function.path, function.node)
+            if found is None:
+                raise Impossible
+            frame.block(found.body)
         except _Returned as returned:
             return returned.value
         finally:
