@@ -60,6 +60,12 @@ def test_an_absent_method_names_its_neighbours_and_its_first_release() -> None:
     assert "eng>=2.0" in verdict.fix and "mxfp8" in verdict.fix
 
 
+def test_a_method_that_left_without_a_rule_says_so() -> None:
+    built = listing(method("fp8"), version="3.0")
+    verdict = judged(REGISTERED, quantized(quantization("mxfp4"), built, history=ListingHistory()))
+    assert isinstance(verdict, No) and "older release" in verdict.fix
+
+
 def test_a_method_that_left_names_the_last_release() -> None:
     built = listing(method("fp8"), engine="vllm", version="0.30.0")
     verdict = judged(REGISTERED, quantized(quantization("bitsandbytes"), built))

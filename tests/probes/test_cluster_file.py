@@ -36,11 +36,12 @@ def test_the_founding_cluster(root: Path) -> None:
 
 
 def test_a_stated_fact_wins_over_the_profile_and_cites_its_line() -> None:
-    text = '[nodes.a]\nprofile = "h200"\n\nmemory = "80 GB"\nsource = "the invoice"\n'
+    text = '[nodes.a]\nprofile = "h200"\n\nmemory = "80 GB"\nsource = "the invoice"\nbandwidth = "3.3 TB/s"\n'
     machine = parse(text).nodes[0].machine
     assert isinstance(machine.memory, Known) and str(machine.memory.value) == "80 GB"
     assert machine.memory.evidence[0].how == "c.toml:4" and "the invoice" in machine.memory.evidence[0].saw
     assert isinstance(machine.gpus, Known) and machine.gpus.value == 8
+    assert isinstance(machine.bandwidth, Known) and str(machine.bandwidth.value) == "3.3 TB/s"
 
 
 def test_a_node_without_a_profile_knows_what_is_stated() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.rules.table import RuleError, Table, load
@@ -15,7 +15,8 @@ from canserve.units import Bytes, Capability, Rate
 
 PREFIX = "profile:"
 FILE = "machines.toml"
-T = TypeVar("T")
+MAX_GPUS = 1024
+MAX_TEXT = 200
 
 Convert = Callable[[Any], Any]
 
@@ -25,7 +26,7 @@ def _capability(value: str) -> Capability | None:
 
 
 def _rate(value: str) -> Rate:
-    return Rate(Bytes.parse(value).count)
+    return Rate(Bytes.parse(value.removesuffix("/s")).count)
 
 
 def _whole(value: object) -> int:
@@ -60,9 +61,6 @@ def _one_of(*allowed: str) -> Convert:
 
     return check
 
-
-MAX_GPUS = 1024
-MAX_TEXT = 200
 
 FIELDS: Mapping[str, Convert] = {
     "vendor": _one_of("nvidia", "amd", "intel", "google", "huawei"),

@@ -10,6 +10,7 @@ from canserve.checks.gates import look
 from canserve.checks.quantization.names import Listing, listed, names_of, stored, wished
 from canserve.checks.reader import Check, Reader
 from canserve.rules import quantization as rules
+from canserve.rules.table import covers
 from canserve.subjects.model import Quantization
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -145,7 +146,12 @@ def _absent(reader: Reader, case: Case, method: str, what: str, instead: str = "
         fixes.append(rule.values.get("instead") or f"use {engine}=={last}, the last release that has it")
     elif first := case.history.first_listing(engine, "quantization", method):
         reader.cite((case.history.evidence(engine),))
-        fixes.append(f"use {engine}>={first}, the first release that lists it")
+        later = covers(f">={first}", reader.read(case.build.identity.version))
+        fixes.append(
+            f"{engine} listed it from {first} on and no longer does: use an older release"
+            if later
+            else f"use {engine}>={first}, the first release that lists it"
+        )
     near = get_close_matches(method, table, n=3, cutoff=0.7)
     if not fixes:
         fixes.append("use a build that lists it, or a checkpoint quantized another way")
