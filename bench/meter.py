@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -13,10 +14,15 @@ _LONGEST_HEAD = 64 << 10
 
 
 class Meter:
-    """Counts the bytes that come back from servers. Understands CONNECT (https) and plain http requests."""
+    """Counts the bytes that come back from servers, and lets them through at no more than ``rate`` a second.
 
-    def __init__(self) -> None:
+    Understands CONNECT (https) and plain http requests.
+    """
+
+    def __init__(self, rate: float | None = None) -> None:
         self.moved = 0
+        self.rate = rate
+        self._free_at = 0.0
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -54,12 +60,20 @@ class Meter:
                 threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
                 self._pump(server, client, True)
 
+    def _take(self, count: int) -> None:
+        """Count what has come, and wait until the link would have carried it."""
+        with self._lock:
+            self.moved += count
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + (count / self.rate if self.rate else 0.0)
+            wait = self._free_at - now
+        time.sleep(wait)
+
     def _pump(self, source: socket.socket, sink: socket.socket, counted: bool) -> None:
         with contextlib.suppress(OSError):
             while piece := source.recv(_CHUNK):
                 if counted:
-                    with self._lock:
-                        self.moved += len(piece)
+                    self._take(len(piece))
                 sink.sendall(piece)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

@@ -66,7 +66,7 @@ def test_a_mistake_is_usage_and_says_what_was_meant(arguments: list[str], said: 
 
 
 def test_help_is_instant() -> None:
-    run("--help")  # compiled files are there from now on
+    run("--help", PYTHONDONTWRITEBYTECODE="")  # compiled files are there from now on
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run("--help")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -121,14 +121,17 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
         yield from _advice(build.verdict)
     quiet: list[str] = []
     for group in by_advice(build.findings):
+        reasons: dict[str, list[str]] = {}
         for finding in group:
-            explained = bool({"all", finding.check} & look.explain)
-            if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
-                quiet.append(finding.check)
-                continue
-            yield _paragraph(word(finding.verdict), f"{finding.check}: ", finding.verdict.because)
-            if explained:
+            if {"all", finding.check} & look.explain:
+                yield _paragraph(word(finding.verdict), f"{finding.check}: ", finding.verdict.because)
                 yield from _evidence(finding.evidence, build.target)
+            elif isinstance(finding.verdict, Yes) and not finding.verdict.needs:
+                quiet.append(finding.check)
+            else:
+                reasons.setdefault(finding.verdict.because, []).append(finding.check)
+        for because, checks in reasons.items():
+            yield _paragraph(word(group[0].verdict), f"{', '.join(checks)}: ", because)
         yield from _advice(group[0].verdict)
     if quiet:
         yield _paragraph("yes", "", ", ".join(quiet))
