@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from canserve.engines.static import modules
 from canserve.engines.static.evaluate import Constants
 from canserve.engines.transformers import aliases, lazy
-from canserve.engines.transformers.outline import Outline, Outlines
+from canserve.engines.transformers.outline import Outlines
 from canserve.facts import Fact, Known, Missing
 
 PACKAGE = "transformers"
@@ -23,10 +23,19 @@ _MAX_HOPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Names that a package gives to an importer, and whether that is all of them."""
+    """Names that a module gives to whoever imports from it, its submodules aside."""
 
     names: frozenset[str]
-    whole: bool
+    undecided: frozenset[str] = frozenset()
+    """Names that it may have: they are bound under conditions that only the run decides."""
+    whole: bool = True
+    """False: it may have others too."""
+
+    def answer(self, name: str) -> bool | None:
+        """Whether it has the name; None: perhaps."""
+        if name in self.names:
+            return True
+        return None if name in self.undecided or not self.whole else False
 
 
 class Names:
@@ -51,27 +60,32 @@ class Names:
         if name is None or name == "*":
             return self._exists(module)
         target = self.aliases().target(self.sources, module)
-        answer = self._bound(target or module, name, _MAX_HOPS)
+        answer = self._bound(target or module, name)
         if target and answer is False and name.endswith("Fast"):
-            return self._bound(target, name.removesuffix("Fast"), _MAX_HOPS)
+            return self._bound(target, name.removesuffix("Fast"))
         return answer
 
     def public(self) -> Offer:
         """Everything that ``from transformers import ...`` accepts."""
-        top = self._outlines.of(ROOT)
-        if isinstance(top, Missing) or top.value is None:
-            return Offer(frozenset(), whole=False)
-        offer = self._offer(ROOT) if top.value.is_lazy else Offer(frozenset(top.value.names), whole=True)
+        offer = self.members(PACKAGE)
         below = {name.split(".")[1] for name in self.modules() if name.count(".") == 1}
-        return Offer(offer.names | below, offer.whole and not self._cut(PACKAGE))
+        return replace(offer, names=offer.names | below)
+
+    def members(self, module: str) -> Offer:
+        """Everything that ``from module import ...`` accepts, its submodules aside."""
+        target = self.aliases().target(self.sources, module)
+        offer = self._members(target or module, _MAX_HOPS)
+        if target is None:
+            return offer
+        return replace(offer, names=offer.names.union(f"{name}Fast" for name in offer.names))
 
     def modules(self) -> frozenset[str]:
         """Every module that can be imported by its dotted name, former ones included."""
         files = [modules.module_of(path) for path in self.sources.under(PACKAGE + "/")]
         found = set(files)
-        for name in files:
-            while (name := name.rpartition(".")[0]) and name not in found:
-                found.add(name)  # a folder without __init__.py is a namespace package
+        for folder in self.sources.under(PACKAGE + "/", suffix=""):
+            while folder := folder.rpartition("/")[0]:
+                found.add(folder.replace("/", "."))  # without __init__.py it is a namespace package
         found.update(self.aliases().all(files))
         return frozenset(found)
 
@@ -85,50 +99,49 @@ class Names:
 
     # -- one module
 
-    def _bound(self, module: str, name: str, hops: int) -> bool | None:
+    def _members(self, module: str, hops: int) -> Offer:
+        path = modules.file_of(self.sources, module)
+        if path is None:
+            return Offer(MODULE_ATTRIBUTES, whole=not self._cut(module.replace(".", "/")))
+        found = self._outlines.found(path)
+        if found is None or hops <= 0:
+            return Offer(MODULE_ATTRIBUTES, whole=False)
+        if found.is_lazy:
+            offer = self._offer(path)
+            return replace(offer, names=offer.names | MODULE_ATTRIBUTES | LAZY_ATTRIBUTES)
+        names = {name for name, surely in found.names.items() if surely} | MODULE_ATTRIBUTES
+        undecided = found.names.keys() - names
+        whole = "__getattr__" not in found.names
+        for origin in found.stars:
+            target = origin.absolute(module, modules.is_package(path))
+            brought = self._star(target, hops - 1)
+            names |= brought.names
+            undecided |= brought.undecided
+            whole &= brought.whole
+        return Offer(frozenset(names), frozenset(undecided - names), whole)
+
+    def _star(self, module: str, hops: int) -> Offer:
+        """What ``from module import *`` brings."""
+        found = self._outlines.found(modules.file_of(self.sources, module))
+        if found is not None and found.exports is not None:
+            return Offer(frozenset(found.exports))
+        offer = self._members(module, hops)
+        public = frozenset(name for name in offer.names if not name.startswith("_"))
+        return Offer(public, frozenset(n for n in offer.undecided if not n.startswith("_")), offer.whole)
+
+    def _bound(self, module: str, name: str) -> bool | None:
         path = modules.file_of(self.sources, module)
         if path is None:
             return self._exists(f"{module}.{name}")
-        if name in MODULE_ATTRIBUTES:
-            return True
-        found = self._outlines.of(path)
-        if isinstance(found, Missing) or found.value is None:
-            return None
-        if found.value.is_lazy and name in LAZY_ATTRIBUTES:
-            answer: bool | None = True
-        elif found.value.is_lazy:
+        found = self._outlines.found(path)
+        if found is not None and found.is_lazy and name not in MODULE_ATTRIBUTES | LAZY_ATTRIBUTES:
             answer = self._offered(path, name)
         else:
-            answer = self._binds(found.value, path, name, hops)
+            answer = self._members(module, _MAX_HOPS).answer(name)
         if answer is not True and modules.is_package(path):
             below = self._exists(f"{module}.{name}")
             answer = below if below is not False else answer
         return answer
-
-    def _binds(self, found: Outline, path: str, name: str, hops: int) -> bool | None:
-        """Whether the module itself binds the name when it is imported."""
-        if name in found.names:
-            return True if found.names[name] else None
-        unsure = "__getattr__" in found.names
-        for origin in found.stars:
-            target = origin.absolute(modules.module_of(path), modules.is_package(path))
-            brought = self._starred(target, name, hops - 1)
-            if brought:
-                return True
-            unsure |= brought is None
-        return None if unsure else False
-
-    def _starred(self, module: str, name: str, hops: int) -> bool | None:
-        """Whether ``from module import *`` brings the name."""
-        path = modules.file_of(self.sources, module)
-        if hops <= 0 or path is None:
-            return None
-        found = self._outlines.of(path)
-        if isinstance(found, Missing) or found.value is None:
-            return None
-        if found.value.exports is not None:
-            return name in found.value.exports
-        return False if name.startswith("_") else self._bound(module, name, hops)
 
     def _exists(self, module: str) -> bool | None:
         path = module.replace(".", "/")
@@ -152,8 +165,7 @@ class Names:
             return True
         if any(name in (self._exported(file) or ()) for file in self._likely(structure.value, name)):
             return True
-        offer = self._offer(path)
-        return True if name in offer.names else False if offer.whole else None
+        return self._offer(path).answer(name)
 
     def _delivers(self, path: str, submodule: str | None, name: str) -> bool:
         """Whether the submodule has what the structure says it has; some list names that are not there.
@@ -191,7 +203,7 @@ class Names:
         offered.update(*(names for names in exports if names is not None))
         whole = structure.value.whole and None not in exports
         whole &= not any(map(self._cut, structure.value.folders))
-        return Offer(frozenset(offered | aliases.renamed(self._constants, offered)), whole)
+        return Offer(frozenset(offered | aliases.renamed(self._constants, offered)), whole=whole)
 
     def _stand_ins(self, module: str) -> frozenset[str]:
         found = self._outlines.found(modules.file_of(self.sources, module))
