@@ -33,10 +33,9 @@ class Row:
 
     def evidence(self, saw: str) -> Evidence:
         """The rule as a look: which row, what it says, its source and date."""
-        name = self.values.get("name") or self.values.get("label") or self.section
-        return Evidence(
-            f"rules/{self.table}", f"{self.section}: {name}", f"{saw} [{self.source}]", when=self.updated
-        )
+        name = self.values.get("name") or self.values.get("label") or self.values.get("engine")
+        how = f"{self.section}: {name}" if name else self.section
+        return Evidence(f"rules/{self.table}", how, f"{saw} [{self.source}]", when=self.updated)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings; empty where the row has none."""

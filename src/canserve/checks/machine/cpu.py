@@ -37,13 +37,11 @@ def matches(reader: Reader, case: Case) -> Verdict:
             f"the build's platform tags name no CPU: {', '.join(tags) or 'none'}",
             "name a wheel, or an environment on the machine",
         )
-    cpu = read_stated(reader, machine_of(case).cpu_arch, f"the build is for {' or '.join(built_for)}")
     if ANY in built_for:
         from_source = any(word in identity.origin for word in SOURCES)
-        needs = (
-            (f"compiling its extensions on {cpu}, unless that was done where it lies",) if from_source else ()
-        )
+        needs = ("its extensions compiled for the machine's CPU",) if from_source else ()
         return Yes("the build's files are for any CPU", needs)
+    cpu = read_stated(reader, machine_of(case).cpu_arch, f"the build is for {' or '.join(built_for)}")
     if cpu in built_for:
         return Yes(f"the build and the machine are both {cpu}")
     return No(
