@@ -34,7 +34,7 @@ class History(Protocol):
         ...
 
     def first_listing(self, engine: str, table: str, name: str) -> str | None:
-        """The first release that names it in ``reasoning_parsers``, ``tool_parsers``, ``quantization``, ``flags``."""
+        """The first release with the name in its table: ``tool_parsers``, ``quantization``, ``flags`` ..."""
         ...
 
     def evidence(self, engine: str) -> Evidence:
