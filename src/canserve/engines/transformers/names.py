@@ -158,6 +158,8 @@ class Names:
     # -- lazy packages
 
     def _offered(self, path: str, name: str) -> bool | None:
+        if path in self._offers:  # all of it was read already: the shortcuts below would only repeat that
+            return self._offers[path].answer(name)
         structure = self._structure(path)
         if isinstance(structure, Missing):
             return None
