@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-import tracemalloc
-from typing import Any
 
 import pytest
 from model_making import LFS_POINTER, header_of, safetensors
@@ -143,23 +140,3 @@ def test_names_never_reach_a_message_raw() -> None:
     said = why(file_of({name: {**A, "dtype": "?"}}))
     assert len(said) < 300
     assert re.search(r"\\x1b", said)
-
-
-def test_a_full_size_header_stays_within_time_and_memory() -> None:
-    """200 000 tensors, 22 MB of header: more than any single file seen."""
-    entries: dict[str, Any] = {}
-    for at in range(200_000):
-        name = f"model.layers.{at // 1000}.mlp.experts.{at % 1000}.gate_proj.weight"
-        entries[name] = {"dtype": "BF16", "shape": [1, 2], "data_offsets": [at * 4, at * 4 + 4]}
-    header = json.dumps(entries).encode()
-    del entries
-    assert len(header) < MAX_HEADER
-    begin = time.monotonic()
-    tracemalloc.start()
-    try:
-        found = tally(header, None, stored)
-        assert tracemalloc.get_traced_memory()[1] < len(header) * 2 + 40e6
-    finally:
-        tracemalloc.stop()
-    assert found.total == 400_000
-    assert time.monotonic() - begin < 30

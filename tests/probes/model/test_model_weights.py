@@ -52,7 +52,7 @@ def test_shards_without_an_index_are_known_by_their_numbers(tmp_path: Path) -> N
     assert known(of(tmp_path / "a", {ONE: safetensors(A), TWO: safetensors(B)}).parameters).total == 12
     lost = missing(of(tmp_path / "b", {ONE: safetensors(A)}).parameters)
     assert TWO in lost.why
-    assert "1 of 2 files are missing" in lost.why
+    assert "(1 of 2 files)" in lost.why
     assert lost.cause is Cause.UNAVAILABLE
 
 
@@ -110,22 +110,6 @@ def test_an_index_may_not_name_thousands_of_files() -> None:
     shards = {f"t{n}": f"s{n}.safetensors" for n in range(2001)}
     with pytest.raises(Unreadable, match="more than 2000 files"):
         read_index(json.dumps({"weight_map": shards}).encode())
-
-
-def test_a_large_index_is_read_in_bounded_memory() -> None:
-    import tracemalloc
-
-    names = (
-        f'"model.layers.{n}.mlp.experts.{n}.down_proj.weight_scale_2":"s{n % 99}.safetensors"'
-        for n in range(300_000)
-    )
-    data = ('{"weight_map":{' + ",".join(names) + "}}").encode()
-    tracemalloc.start()
-    try:
-        assert sum(read_index(data).values()) == 300_000
-        assert tracemalloc.get_traced_memory()[1] < len(data) + 10e6
-    finally:
-        tracemalloc.stop()
 
 
 BROKEN: list[tuple[bytes, Cause, str]] = [

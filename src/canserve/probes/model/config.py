@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.files import Files
-from canserve.probes.model.text import plain
 from canserve.subjects.model import Nested
+from canserve.trees.names import printable
 
 Config: TypeAlias = Fact[Mapping[str, Any]]
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def _neither(files: Files) -> Missing:
             "config.json", "no such file; adapter_config.json says: an adapter", "name the model it adapts"
         )
     deeper = sorted(name for name in files.names if name.endswith("/config.json"))
-    ask = f"name the folder that holds it: {plain(deeper[0])}" if deeper else None
+    ask = f"name the folder that holds it: {printable(deeper[0])}" if deeper else None
     return files.unavailable("config.json", "neither config.json nor params.json is there", ask)
 
 
@@ -61,7 +61,7 @@ def architectures(files: Files, config: Config) -> Fact[tuple[str, ...]]:
     names = () if value is None else _names(value)
     if names is None:
         return _odd(files, "architectures", value, "a list of names")
-    shown = ", ".join(plain(name) for name in names[:5])
+    shown = ", ".join(printable(name) for name in names[:5])
     return Known(names, _saw(files, config, f"architectures: {shown or 'none'}"))
 
 
@@ -95,7 +95,7 @@ def _typed(files: Files, config: Config, keys: Sequence[str], kind: type[T], wha
                 continue
             if type(value) is not kind:
                 return _odd(files, f"{place}{key}", value, what)
-            return Known(value, _saw(files, config, f"{place}{key}: {plain(repr(value))}"))
+            return Known(value, _saw(files, config, f"{place}{key}: {printable(repr(value))}"))
     return Known(None, _saw(files, config, f"no {keys[0]}"))
 
 
@@ -127,8 +127,8 @@ def nested(files: Files, config: Config) -> Fact[tuple[Nested, ...]]:
                 Nested(name, kind if isinstance(kind, str) and kind else None, _names(classes) or ())
             )
             pending.append((f"{name}.", value))
-    saw = ", ".join(f"{plain(item.key)} ({plain(item.model_type or 'no model_type')})" for item in found[:6])
-    return Known(tuple(found), _saw(files, config, f"configs inside: {saw or 'none'}"))
+    shown = printable(", ".join(f"{item.key} ({item.model_type or 'no model_type'})" for item in found[:6]))
+    return Known(tuple(found), _saw(files, config, f"configs inside: {shown or 'none'}"))
 
 
 def code_map(table: Mapping[str, Any]) -> dict[str, str]:

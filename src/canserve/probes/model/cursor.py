@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from canserve.probes.model.documents import Unreadable
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 
 MAX_ENTRY = 4096
 """Longest text of a flat object: a tensor's dtype, shape and two offsets."""
@@ -41,7 +41,7 @@ class Cursor:
         try:
             found, self.at = _DECODER.raw_decode(self.text, self.at - 1)
         except ValueError as error:
-            raise Unreadable(f"this is not JSON: {plain(str(error))}") from None
+            raise Unreadable(f"this is not JSON: {printable(str(error))}") from None
         return str(found)
 
     def members(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Cursor:
         try:
             found = json.loads(self.text[self.at : end + 1])
         except (ValueError, RecursionError) as error:
-            raise Unreadable(f"this is not JSON: {plain(str(error))}") from None
+            raise Unreadable(f"this is not JSON: {printable(str(error))}") from None
         self.at = end + 1
         return dict(found)
 

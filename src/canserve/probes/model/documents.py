@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from canserve.facts import Cause
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 
 MAX_BYTES = 16 << 20
 """Largest document that is parsed; the largest real one measured (a mixed-precision map) has 0.9 MB."""
@@ -63,7 +63,7 @@ def parse(data: bytes) -> Document:
         found = dict(pairs)
         if len(found) != len(pairs) and len(repeated) < 10:
             counts = Counter(key for key, _ in pairs)
-            repeated.extend(plain(key) for key, count in counts.items() if count > 1)
+            repeated.extend(printable(key) for key, count in counts.items() if count > 1)
         return found
 
     try:
@@ -71,7 +71,7 @@ def parse(data: bytes) -> Document:
     except RecursionError:
         raise Unreadable(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:  # JSONDecodeError, and integers of more digits than Python converts
-        raise Unreadable(f"not JSON: {plain(str(error), 120)}") from None
+        raise Unreadable(f"not JSON: {printable(str(error), 120)}") from None
     _refuse_depth(value)
     if "\\u" in text:
         _refuse_surrogates(value)

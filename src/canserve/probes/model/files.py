@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.model.documents import MAX_BYTES, Document, Unreadable, parse
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 from canserve.trees.tree import Listing, TreeError
 
 UNKNOWN_SIZE = -1
@@ -86,14 +86,17 @@ class Files:
         return next((hole.missing for hole in self.holes if hole.covers(name)), None)
 
     def matching(self, test: Callable[[str], bool]) -> Fact[tuple[str, ...]]:
-        """Names at the top level that pass a test; Missing: none does, but the listing has a hole there."""
+        """Names at the top level that pass a test.
+
+        Missing: one that passes could not be looked at, or none does and the listing has a hole there.
+        """
         found = tuple(sorted(name for name in self._entries if "/" not in name and test(name)))
-        hole = next((hole.missing for hole in self.holes if not hole.prefix), None)
-        if not found and hole is not None:
-            return hole
-        return Known(
-            found, (self.seen("file list", ", ".join(map(plain, found[:5])) or "none", hole is None),)
-        )
+        for hole in self.holes:
+            if (hole.prefix and "/" not in hole.prefix and test(hole.prefix)) or not (hole.prefix or found):
+                return hole.missing
+        whole = all(hole.prefix for hole in self.holes)
+        shown = printable(", ".join(found[:5])) or "none"
+        return Known(found, (self.seen("file list", shown, whole),))
 
     def read(self, name: str, limit: int = MAX_BYTES) -> Fact[bytes | None]:
         """A whole file; ``Known(None)``: not there; Missing: larger than ``limit``, or not readable."""
@@ -160,7 +163,7 @@ class Files:
     def unreadable(self, name: str, error: Unreadable) -> Missing:
         """A file that answered but could not be understood."""
         evidence = self.seen(name, error.why, whole=False)
-        return Missing(error.cause, f"{plain(name)}: {error.why}", (evidence,), error.ask)
+        return Missing(error.cause, f"{printable(name)}: {error.why}", (evidence,), error.ask)
 
     def unavailable(self, name: str, why: str, ask: str | None = None) -> Missing:
         """A file that should be there and is not."""

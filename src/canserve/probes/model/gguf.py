@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from canserve.probes.model.documents import Unreadable, refuse_pointer
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 
 MAX_HEADER = 64 << 20
 """Longest header that is walked; vocabularies of 260 000 tokens with merges take about 15 MB."""
@@ -100,11 +100,11 @@ def header(read: Read, file_size: int | None) -> Header:
     for _ in range(entries):
         key = stream.name("a metadata key", 65_535)
         if key in metadata:
-            raise Unreadable(f"metadata key {plain(key)} stands twice")
+            raise Unreadable(f"metadata key {printable(key)} stands twice")
         metadata[key] = _value(stream, stream.number("I"))
     alignment = metadata.get("general.alignment", 32)
     if type(alignment) is not int or not 0 < alignment <= 1 << 20 or alignment & (alignment - 1):
-        raise Unreadable(f"general.alignment is {plain(repr(alignment), 40)}, not a power of two")
+        raise Unreadable(f"general.alignment is {printable(repr(alignment), 40)}, not a power of two")
     return _tensors(stream, version, metadata, tensors, alignment)
 
 
@@ -158,7 +158,7 @@ def _tensors(
     size = end = 0
     unknown = False
     for _ in range(count):
-        name = plain(stream.name("a tensor name", 1024))
+        name = printable(stream.name("a tensor name", 1024))
         dims = [stream.number("Q") for _ in range(stream.dimensions(name))]
         kind, offset = stream.number("I"), stream.number("Q")
         number = prod(dims)

@@ -13,8 +13,8 @@ from canserve.probes.model import gguf
 from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.files import Files
 from canserve.probes.model.schemes import scheme
-from canserve.probes.model.text import plain
 from canserve.subjects.model import Parameters, Quantization
+from canserve.trees.names import printable
 from canserve.trees.tree import TreeError
 
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
@@ -63,8 +63,8 @@ def read_gguf(files: Files, wanted: str | None = None) -> Reading:
     models = variants(asked or names)
     fitting = {stem: parts for stem, parts in models.items() if _fits(stem, parts, wanted)}
     if not fitting:
-        listed = ", ".join(plain(stem) for stem in list(models)[:10])
-        lost = files.unavailable(plain(wanted or "*.gguf"), "no such GGUF file", f"name one of: {listed}")
+        listed = ", ".join(printable(stem) for stem in list(models)[:10])
+        lost = files.unavailable(printable(wanted or "*.gguf"), "no such GGUF file", f"name one of: {listed}")
         return Reading(lost, "", lost, lost, projectors, lost.evidence)
     parts = next(iter(fitting.values()))
     header = _header(files, parts[0])
@@ -83,10 +83,10 @@ def _fits(stem: str, parts: tuple[str, ...], wanted: str | None) -> bool:
 
 
 def _several(files: Files, stems: tuple[str, ...]) -> Missing:
-    shown = ", ".join(plain(stem) for stem in stems[:20])
+    shown = ", ".join(printable(stem) for stem in stems[:20])
     evidence = (files.seen("file list", f"several GGUF models: {shown}"),)
     why = f"{len(stems)} GGUF models are there: {shown}"
-    return Missing(Cause.UNREACHED, why, evidence, f"name one of its files: {plain(stems[0])}.gguf")
+    return Missing(Cause.UNREACHED, why, evidence, f"name one of its files: {printable(stems[0])}.gguf")
 
 
 def _header(files: Files, name: str) -> Fact[gguf.Header]:
@@ -112,11 +112,13 @@ def _evidence(
     if isinstance(header, Missing):
         return header.evidence
     kind = header.value.text("general.type")
-    notes = [f"general.type is {plain(kind)}: not a model by itself"] if kind not in {None, "model"} else []
+    notes: list[str] = []
+    if kind is not None and kind != "model":
+        notes = [f"general.type is {printable(kind)}: not a model by itself"]
     if header.value.text("general.architecture") == "clip":
         notes = ["a multimodal projector (mmproj), which goes beside a model"]
     notes += [
-        f"projector beside the model: {plain(projector)}" for projector in projectors if projector != name
+        f"projector beside the model: {printable(projector)}" for projector in projectors if projector != name
     ]
     return (*header.evidence, *(files.seen(name, note) for note in notes))
 

@@ -17,8 +17,9 @@ from canserve.facts import Cause, Fact, Known, Missing
 from canserve.probes.model.documents import MAX_BYTES, Unreadable, parse
 from canserve.probes.model.files import UNKNOWN_SIZE, Span
 from canserve.probes.model.hub_client import HubClient
-from canserve.probes.model.text import inside, plain
+from canserve.probes.model.names import stays_inside
 from canserve.trees.fanout import fanout
+from canserve.trees.names import printable
 from canserve.trees.tree import Entry, Hole, Listing, TreeError
 
 VERY_LARGE = 50_000
@@ -42,7 +43,7 @@ class Hub:
         self._commit = commit
         self._siblings = info.get("siblings")
         seen = [client.seen("revision", f"{asked} is commit {commit}")]
-        if (name := info.get("id")) != repo and isinstance(name, str) and inside(name):
+        if (name := info.get("id")) != repo and isinstance(name, str) and stays_inside(name):
             seen.append(client.seen("id", f"the Hub now calls it {name}"))
             self._repo = name
         self.revision: Fact[str | None] = Known(commit, tuple(seen))
@@ -55,8 +56,9 @@ class Hub:
         holes: list[Hole] = []
         for item in self._siblings:
             name, size = (item.get("rfilename"), item.get("size")) if isinstance(item, dict) else (None, None)
-            if not isinstance(name, str) or not inside(name):
-                holes.append(Hole(plain(str(name)), self._unreadable(f"no file name: {plain(repr(name))}")))
+            if not isinstance(name, str) or not stays_inside(name):
+                shown = printable(repr(name))
+                holes.append(Hole(shown, self._unreadable(f"no file name: {shown}")))
             else:
                 entries[name] = Entry(size if type(size) is int and size >= 0 else UNKNOWN_SIZE)
         if len(self._siblings) >= VERY_LARGE:

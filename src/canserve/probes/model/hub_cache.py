@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from canserve.facts import Cause, Evidence, Known, Missing
+from canserve.facts import Evidence, Known, Missing
 from canserve.probes.model.documents import MAX_BYTES, Unreadable, parse
 from canserve.probes.model.folder import Folder
-from canserve.probes.model.text import inside
-from canserve.trees.tree import Entry, Hole, Listing
+from canserve.probes.model.names import stays_inside
+from canserve.trees.names import unreached
+from canserve.trees.tree import Entry, Hole, Listing, TreeError
 
 ONLINE = "read it from the Hub (without --offline), or download it: hf download"
 
@@ -27,6 +28,7 @@ class Snapshot(Folder):
         super().__init__(store / "snapshots" / commit, subject)
         self._store = store
         self._commit = commit
+        self._here: Mapping[str, Entry] = {}
         seen = Evidence(
             subject, "Hub cache", f"snapshot {commit}; the Hub was not asked: {note}", whole=False
         )
@@ -36,14 +38,20 @@ class Snapshot(Folder):
     def listing(self) -> Listing:
         """What is cached; the rest too, by name and size, where the cache recorded the commit's file list."""
         here = super().listing()
+        self._here = here.entries
         recorded = self._recorded()
         if recorded is None:
             return Listing(here.entries, (*here.holes, Hole("", self._lost("the file"))))
         return Listing({**recorded, **here.entries}, here.holes)
 
+    def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        """Bytes of a cached file. Raises TreeError."""
+        if path not in self._here:
+            raise TreeError(self._lost(path))
+        return super().read(path, start, end)
+
     def _lost(self, path: str) -> Missing:
-        why = f"{path} is not in the Hub's cache on this disk"
-        return Missing(Cause.UNREACHED, why, (self._seen("Hub cache", why, whole=False),), ONLINE)
+        return unreached(self.subject, path, "not in the Hub's cache on this disk", ONLINE)
 
     def _recorded(self) -> Mapping[str, Entry] | None:
         """``trees/<commit>.json``, which newer releases of huggingface_hub write."""
@@ -53,7 +61,7 @@ class Snapshot(Folder):
             return {
                 name: Entry(size)
                 for name, size in ((name, item.get("lfs_size", item["size"])) for name, item in files.items())
-                if inside(name) and type(size) is int
+                if stays_inside(name) and type(size) is int
             }
         except (OSError, Unreadable, KeyError, TypeError, AttributeError):
             return None  # an unknown form: the list is then as if it had not been recorded
@@ -63,7 +71,7 @@ def open_cached(repo: str, revision: str | None, subject: str, cache: Path, why:
     """The snapshot of a revision, None where it is not cached. ``why``: the reason for not asking the Hub."""
     store = cache / ("models--" + repo.replace("/", "--"))
     commit = revision or "main"
-    if not inside(commit):
+    if not stays_inside(commit):
         return None
     reference = store / "refs" / commit
     try:

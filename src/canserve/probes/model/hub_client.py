@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 from canserve import __version__
 from canserve.facts import Cause, Evidence, Missing
 from canserve.probes.model.options import Options
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
+from canserve.trees.secret import HIDDEN, Secret, shown
 from canserve.trees.tree import Cost
 
 if TYPE_CHECKING:
@@ -41,15 +41,12 @@ class HubClient:
 
         self.subject = subject
         self.endpoint = (options.endpoint or constants.ENDPOINT).rstrip("/")
-        self.shown = re.sub(r"//[^/@]*@", "//", self.endpoint)
-        """The endpoint without a password, should one stand in it."""
+        self.shown = shown(self.endpoint)
         self._options = options
         self._end = time.monotonic() + options.deadline
         # Not build_hf_headers(): for its user agent it asks the Hub which coding agents there are.
-        self._token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
-        self._headers = {"User-Agent": f"canserve/{__version__}", "Accept-Encoding": "identity"}
-        if self._token:
-            self._headers["Authorization"] = f"Bearer {self._token}"
+        token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+        self._token = Secret(token) if token else None
 
     def seen(self, how: str, saw: str, whole: bool = True) -> Evidence:
         """Evidence for a look at the Hub."""
@@ -61,7 +58,7 @@ class HubClient:
         ``what`` names the file to people. ``ranged=False`` asks for the whole, and refuses one of more than
         ``end`` bytes.
         """
-        what = plain(what, 200)
+        what = printable(what, 200)
         if self._options.progress:
             self._options.progress(what)
         for attempt in range(TRIES):
@@ -83,7 +80,11 @@ class HubClient:
         (http_error,) = (
             k for k in HfHubHTTPError.__mro__ if k.__name__ == "HTTPError" and issubclass(k, Exception)
         )
-        headers = {**self._headers, "Range": f"bytes={start}-{end - 1}"} if ranged else self._headers
+        headers = {"User-Agent": f"canserve/{__version__}", "Accept-Encoding": "identity"}
+        if ranged:
+            headers["Range"] = f"bytes={start}-{end - 1}"
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token.reveal()}"
         timeout = min(self._options.timeout, self._end - time.monotonic())
         if timeout <= 0:
             raise self._late()
@@ -96,8 +97,8 @@ class HubClient:
                 # Without a chunk size: one would be waited for, however slowly it fills.
                 return self._body(response.iter_raw(), skip, end - start, ranged)
         except (http_error, OSError, ValueError) as error:  # ValueError: a redirect to no URL at all
-            said = str(error).replace(self._token, "[REDACTED]") if self._token else str(error)
-            why = f"{type(error).__name__}: {plain(said, 120)}"
+            said = str(error).replace(self._token.reveal(), HIDDEN) if self._token else str(error)
+            why = f"{type(error).__name__}: {printable(said, 120)}"
             raise _Refused(Cause.UNREACHED, why, f"make {self.shown} reachable", again=True) from None
 
     def _late(self) -> _Refused:
@@ -137,7 +138,7 @@ class HubClient:
         return start
 
     def _refusal(self, status: int, headers: Mapping[str, str]) -> _Refused:
-        code, message = headers.get("X-Error-Code", ""), plain(headers.get("X-Error-Message", ""), 160)
+        code, message = headers.get("X-Error-Code", ""), printable(headers.get("X-Error-Message", ""), 160)
         said = f"the Hub answered {status}" + (f" ({message})" if message else "")
         if code == "GatedRepo":
             return _Refused(
@@ -151,7 +152,7 @@ class HubClient:
             ask = f"check the name; where it is private, {_LOG_IN}"
             return _Refused(Cause.UNAVAILABLE, f"no such repository, or none for this account: {said}", ask)
         if status == 429:
-            wait = plain(headers.get("Retry-After", ""), 40)
+            wait = printable(headers.get("Retry-After", ""), 40)
             ask = f"wait{f' {wait} s' if wait.isdigit() else ''} and try again; {_LOG_IN} for a higher limit"
             return _Refused(Cause.UNREACHED, f"rate limit: {said}", ask)
         if status >= 500:

@@ -21,8 +21,8 @@ from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.files import Files
 from canserve.probes.model.schemes import Raw, number, packed_experts, schemes_of, table, word
-from canserve.probes.model.text import plain
 from canserve.subjects.model import Quantization
+from canserve.trees.names import printable
 
 _SPELLINGS = {
     "compressed_tensors": "compressed-tensors",
@@ -96,7 +96,7 @@ def _declarations(files: Files, value: Raw) -> Iterator[_Declaration | Missing]:
     for key, nested in value.items():
         if isinstance(nested, dict):
             for inner in ("quantization_config", "compression_config"):
-                yield _inside(files, nested, inner, f"{name}: {plain(key)}.{inner}")
+                yield _inside(files, nested, inner, f"{name}: {printable(key)}.{inner}")
     if table(value, "quantization"):
         yield _inside(files, value, "quantization", f"{name}: quantization", "mlx")
     for file, default in _FILES[1:]:

@@ -13,7 +13,6 @@ from canserve.probes.model.gguf_model import gguf_model
 from canserve.probes.model.options import Options
 from canserve.probes.model.quantization import read_quantization
 from canserve.probes.model.target import locate
-from canserve.probes.model.text import plain
 from canserve.probes.model.tokenizer import (
     default_template,
     other_templates,
@@ -23,6 +22,7 @@ from canserve.probes.model.tokenizer import (
 )
 from canserve.probes.model.weights import Weights, find_weights, read_parameters
 from canserve.subjects.model import Model
+from canserve.trees.names import printable
 
 _FORMATS = {"recorded": "safetensors"}
 
@@ -98,7 +98,7 @@ def _format(files: Files, weights: Fact[Weights]) -> Fact[str | None]:
     if isinstance(weights, Missing):
         return weights
     form = weights.value.format
-    named = ", ".join(plain(name) for name in list(weights.value.files)[:3])
+    named = ", ".join(printable(name) for name in list(weights.value.files)[:3])
     seen = files.seen("file list", f"weights: {named or 'none'}")
     return Known(_FORMATS.get(form, form) if form else None, (*weights.evidence, seen))
 
@@ -114,7 +114,7 @@ def _code(files: Files, config: Fact[Mapping[str, Any]]) -> Fact[Mapping[str, st
             found.update(configs.code_map(table.value or {}))
             evidence.extend(table.evidence)
     found.update(configs.code_map(config.value))
-    shown = ", ".join(f"{plain(key)}: {plain(value)}" for key, value in list(found.items())[:4])
+    shown = ", ".join(f"{printable(key)}: {printable(value)}" for key, value in list(found.items())[:4])
     return Known(found, (files.seen(files.config_name, f"auto_map: {shown or 'none'}"), *evidence))
 
 

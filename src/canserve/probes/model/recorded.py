@@ -21,7 +21,7 @@ from typing import Any
 
 from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.safetensors import BITS, Logical, Tally
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 
 NAME = "model.headers.json"
 FORMAT = "canserve-headers/1"
@@ -32,7 +32,7 @@ MAX_TENSORS = 10_000_000
 def tally_recorded(value: Mapping[str, Any], logical: Logical) -> tuple[Tally, str]:
     """Count the tensors of a recorded listing; and its ``recorded_from``. Raises Unreadable."""
     if value.get("format") != FORMAT:
-        raise Unreadable(f"format is {plain(repr(value.get('format')), 40)}, not {FORMAT}")
+        raise Unreadable(f"format is {printable(repr(value.get('format')), 40)}, not {FORMAT}")
     source, tensors = value.get("recorded_from"), value.get("tensors")
     if not isinstance(source, str) or not isinstance(tensors, list) or len(tensors) > MAX_ENTRIES:
         raise Unreadable(f"needs recorded_from and a list of at most {MAX_ENTRIES} tensors")
@@ -42,7 +42,7 @@ def tally_recorded(value: Mapping[str, Any], logical: Logical) -> tuple[Tally, s
         if total.tensors + copies > MAX_TENSORS:
             raise Unreadable(f"stands for more than {MAX_TENSORS} tensors")
         total.add(name, dtype, elements, logical, copies)
-    return total, plain(source, 200)
+    return total, printable(source, 200)
 
 
 def _entry(entry: object) -> tuple[str, str, int, int]:
@@ -50,19 +50,19 @@ def _entry(entry: object) -> tuple[str, str, int, int]:
     table = entry if isinstance(entry, dict) else {}
     name, dtype, shape, over = (table.get(key) for key in ("name", "dtype", "shape", "over"))
     if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in BITS:
-        raise Unreadable(f"a tensor without a name or a known dtype: {plain(repr(entry))}")
+        raise Unreadable(f"a tensor without a name or a known dtype: {printable(repr(entry))}")
     if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):
-        raise Unreadable(f"tensor {plain(name)} has no shape")
+        raise Unreadable(f"tensor {printable(name)} has no shape")
     over = over if isinstance(over, dict) else {}
     if set(re.findall(r"\{(\w+)\}", name)) != over.keys():
-        raise Unreadable(f"tensor {plain(name)}: the names in braces and in over differ")
+        raise Unreadable(f"tensor {printable(name)}: the names in braces and in over differ")
     return name, dtype, prod(shape), prod(_numbers(text) for text in over.values())
 
 
 def _numbers(text: object) -> int:
     """``"0-2,4-6"`` -> 6, how many numbers that is."""
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?){0,999}", text):
-        raise Unreadable(f"not a list of numbers: {plain(repr(text))}")
+        raise Unreadable(f"not a list of numbers: {printable(repr(text))}")
     count = 0
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -17,7 +17,7 @@ from typing import TypeGuard
 
 from canserve.probes.model.cursor import Cursor
 from canserve.probes.model.documents import Unreadable, refuse_pointer
-from canserve.probes.model.text import plain
+from canserve.trees.names import printable
 
 MAX_HEADER = 32 << 20
 """Longest header that is read; the reference reader stops at 100 MB, the largest real shard seen has 4 MB."""
@@ -108,10 +108,10 @@ def tally(data: bytes, file_size: int | None, logical: Logical) -> Tally:
 
 def _entry(name: str, entry: dict[str, object]) -> tuple[str, int, int, int]:
     """One tensor's entry -> dtype, elements, begin, end."""
-    shown = plain(name)
+    shown = printable(name)
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in BITS:
-        raise Unreadable(f"tensor {shown} has the unknown dtype {plain(repr(dtype), 40)}")
+        raise Unreadable(f"tensor {shown} has the unknown dtype {printable(repr(dtype), 40)}")
     if not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
         raise Unreadable(f"tensor {shown} has a shape or offsets that are no sizes")
     begin, end = offsets

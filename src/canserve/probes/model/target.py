@@ -16,8 +16,8 @@ from canserve.probes.model.hub import open_online
 from canserve.probes.model.hub_cache import ONLINE, open_cached
 from canserve.probes.model.hub_client import HubClient
 from canserve.probes.model.options import Options
-from canserve.probes.model.text import plain
 from canserve.subjects.model import ONLY_CONFIG
+from canserve.trees.names import printable
 
 _HUB = re.compile(
     r"(?P<repo>[\w.-]+(/[\w.-]+)?)(/(?P<file>[^@:]+\.gguf))?(:(?P<variant>[\w.-]+))?(@(?P<revision>[^@\s]+))?"
@@ -47,7 +47,7 @@ def locate(spec: str, options: Options) -> Target | Missing:
         return _elsewhere(spec, options)
     except (OSError, ValueError) as error:  # ValueError: a NUL inside
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return _refused(spec, plain(reason))
+        return _refused(spec, printable(reason))
     if stat.S_ISDIR(mode):
         return Target(Folder(path, spec))
     if not stat.S_ISREG(mode):
@@ -58,10 +58,10 @@ def locate(spec: str, options: Options) -> Target | Missing:
 def _file(spec: str, path: Path) -> Target | Missing:
     name = path.name.lower()
     if name.endswith((".safetensors", ".bin", ".pt", ".pth")):
-        return _refused(spec, "a file of weights", f"name its folder: {plain(str(path.parent))}")
+        return _refused(spec, "a file of weights", f"name its folder: {printable(str(path.parent))}")
     if name.endswith(".gguf") or _magic(path) == b"GGUF":
         parts = _parts(path)
-        return Target(NamedFiles("gguf", parts, spec, _ONLY_GGUF), plain(path.name, 255))
+        return Target(NamedFiles("gguf", parts, spec, _ONLY_GGUF), printable(path.name, 255))
     return Target(NamedFiles("config", [path], spec, ONLY_CONFIG))
 
 
@@ -102,7 +102,7 @@ def _open_hub(repo: str, revision: str | None, subject: str, options: Options) -
     try:
         validate_repo_id(repo)
     except HFValidationError as error:
-        return _refused(subject, f"not a Hub id: {plain(str(error).split('.')[0], 160)}")
+        return _refused(subject, f"not a Hub id: {printable(str(error).split('.')[0], 160)}")
     cache = options.cache or Path(constants.HF_HUB_CACHE)
     if options.offline or constants.HF_HUB_OFFLINE:
         why = f"offline, and {repo} is not in the Hub's cache on this disk"
@@ -116,5 +116,5 @@ def _open_hub(repo: str, revision: str | None, subject: str, options: Options) -
 
 def _refused(spec: str, why: str, ask: str | None = None) -> Missing:
     return Missing(
-        Cause.UNAVAILABLE, f"{plain(spec, 200)}: {why}", (Evidence(spec, "name", why, whole=False),), ask
+        Cause.UNAVAILABLE, f"{printable(spec, 200)}: {why}", (Evidence(spec, "name", why, whole=False),), ask
     )

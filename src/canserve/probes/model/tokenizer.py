@@ -10,8 +10,8 @@ from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.probes.model.config import code_map
 from canserve.probes.model.documents import Unreadable, refuse_pointer
 from canserve.probes.model.files import Files
-from canserve.probes.model.text import plain
 from canserve.subjects.model import Processor, Tokenizer
+from canserve.trees.names import printable
 
 MAX_TEMPLATE = 2 << 20
 """Largest template that is read, in bytes; real ones have up to 40 kB."""
@@ -54,7 +54,7 @@ def read_tokenizer(files: Files) -> Fact[Tokenizer]:
     kind = next(
         (kind for kind, form in _KINDS if any(re.fullmatch(form, file) for file in found.value)), None
     )
-    saw = files.seen("tokenizer_config.json", f"tokenizer_class: {plain(name or 'none')}")
+    saw = files.seen("tokenizer_config.json", f"tokenizer_class: {printable(name or 'none')}")
     return Known(
         Tokenizer(found.value, name, code_map(table), kind), (*found.evidence, *config.evidence[1:], saw)
     )
@@ -167,7 +167,7 @@ def default_template(templates: Fact[Mapping[str, str]], files: Files) -> Fact[s
     """The template a chat request uses; ``Known(None)``: there is none under the name ``default``."""
     if isinstance(templates, Missing):
         return templates
-    names = ", ".join(plain(name) for name in templates.value) or "none"
+    names = ", ".join(printable(name) for name in templates.value) or "none"
     seen = files.seen("chat templates", f"named: {names}")
     return Known(templates.value.get("default"), (*templates.evidence, seen))
 

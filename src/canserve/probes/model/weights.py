@@ -11,10 +11,13 @@ from canserve.probes.model import recorded
 from canserve.probes.model.cursor import Cursor
 from canserve.probes.model.documents import Unreadable, refuse_pointer
 from canserve.probes.model.files import Files
+from canserve.probes.model.names import stays_inside
 from canserve.probes.model.safetensors import BITS, Logical, Tally, header_length, tally
-from canserve.probes.model.text import inside, plain
 from canserve.subjects.model import Parameters, Quantization
+from canserve.trees.names import printable
 
+SINGLE = "model.safetensors"
+INDEX = f"{SINGLE}.index.json"
 MAX_INDEX = 48 << 20
 """Largest index that is read; 280 000 tensors, the most seen in a real one, take 31 MB."""
 MAX_SHARDS = 2000
@@ -49,31 +52,30 @@ def find_weights(files: Files) -> Fact[Weights]:
     A second copy in Mistral's own format is not counted twice. Missing: an index that cannot be read, or one
     that names a file which is not there.
     """
+    if files.has(INDEX):
+        return _safetensors(files, "safetensors", SINGLE, ())
     tensors = files.matching(lambda n: n.endswith(".safetensors") and not _NOT_WEIGHTS.fullmatch(n))
-    others = files.matching(lambda n: _PICKLES.fullmatch(n) is not None and not _NOT_WEIGHTS.fullmatch(n))
     if isinstance(tensors, Missing):
         return tensors
     own = [name for name in tensors.value if not name.startswith("consolidated")]
-    if own or files.has("model.safetensors.index.json"):
-        return _safetensors(files, "safetensors", "model.safetensors", own, tensors.evidence)
+    if own:
+        return _safetensors(files, "safetensors", SINGLE, own)
     if tensors.value:
-        return _safetensors(
-            files, "mistral", "consolidated.safetensors", list(tensors.value), tensors.evidence
-        )
+        return _safetensors(files, "mistral", "consolidated.safetensors", tensors.value)
     if files.has(recorded.NAME):
         return Known(Weights("recorded", {recorded.NAME: 0}), tensors.evidence)
-    ggufs = dict.fromkeys((name for name in files.names if name.endswith(".gguf")), 0)
+    ggufs = dict.fromkeys((name for name in files.names if name.lower().endswith(".gguf")), 0)
     if ggufs:
         return Known(Weights("gguf", ggufs), tensors.evidence)
-    if isinstance(others, Missing):
-        return others
-    pickles = dict.fromkeys(others.value, 0)
-    return Known(Weights("pt" if pickles else None, pickles), tensors.evidence + others.evidence)
+    pickles = files.matching(lambda n: _PICKLES.fullmatch(n) is not None and not _NOT_WEIGHTS.fullmatch(n))
+    if isinstance(pickles, Missing):
+        return pickles
+    if pickles.value:
+        return Known(Weights("pt", dict.fromkeys(pickles.value, 0)), pickles.evidence)
+    return files.holes[0].missing if files.holes else Known(Weights(None, {}), pickles.evidence)
 
 
-def _safetensors(
-    files: Files, form: str, single: str, own: Sequence[str], evidence: tuple[Evidence, ...]
-) -> Fact[Weights]:
+def _safetensors(files: Files, form: str, single: str, own: Sequence[str]) -> Fact[Weights]:
     index = f"{single}.index.json"
     shards: dict[str, int]
     if files.has(index):
@@ -84,20 +86,16 @@ def _safetensors(
             shards = read_index(raw.value or b"")
         except Unreadable as error:
             return files.unreadable(index, error)
-        evidence = (files.seen(index, f"{sum(shards.values())} tensors in {len(shards)} files"),)
-    elif single in own:
-        shards = {single: 0}
     else:
-        shards = _numbered(own)
-    source = index if files.has(index) else own[0]
+        index = own[0]
+        shards = {single: 0} if single in own else _numbered(own)
     if len(shards) > MAX_SHARDS:
-        return files.unreadable(source, Unreadable(f"more than {MAX_SHARDS} files of weights"))
+        return files.unreadable(index, Unreadable(f"more than {MAX_SHARDS} files of weights"))
     lost = [name for name in shards if not files.has(name)]
     if lost:
-        why = f"names {plain(lost[0])}, which is not there ({len(lost)} of {len(shards)} files are missing)"
-        gap = files.gap(lost[0])
-        return gap or files.unavailable(source, why, "fetch the missing files")
-    return Known(Weights(form, shards), evidence)
+        why = f"names {printable(lost[0])}, which is not there ({len(lost)} of {len(shards)} files)"
+        return files.gap(lost[0]) or files.unavailable(index, why, "fetch the missing files")
+    return Known(Weights(form, shards), (files.seen(index, f"{len(shards)} files of weights"),))
 
 
 def _numbered(own: Sequence[str]) -> dict[str, int]:
@@ -133,9 +131,9 @@ def read_index(data: bytes) -> dict[str, int]:
             if len(shards) > MAX_SHARDS:
                 raise Unreadable(f"names more than {MAX_SHARDS} files")
     cursor.finish()
-    outside = next((name for name in shards if not inside(name)), None)
+    outside = next((name for name in shards if not stays_inside(name)), None)
     if outside is not None:
-        raise Unreadable(f"names a file outside the model: {plain(outside)}")
+        raise Unreadable(f"names a file outside the model: {printable(outside)}")
     if not shards:
         raise Unreadable("names no file")
     return shards
@@ -185,7 +183,7 @@ def _headers(files: Files, weights: Weights, logical: Logical) -> tuple[Fact[Par
         if (promised := weights.files[name]) > one.tensors and not notes:
             saw = f"holds {one.tensors} tensors, the index promises {promised}"
             notes.append(files.seen(name, saw, whole=False))
-    how = f"headers of {len(weights.files)} files: {plain(next(iter(weights.files)))} ..."
+    how = f"headers of {len(weights.files)} files: {printable(next(iter(weights.files)))} ..."
     parameters = _parameters(total, len(weights.files))
     return Known(parameters, (files.seen(how, _sum(total)), *notes)), total.mtp_tensors
 
