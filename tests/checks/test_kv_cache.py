@@ -73,6 +73,12 @@ def test_a_back_end_whose_rule_was_not_read_makes_it_unknown() -> None:
     assert isinstance(verdict, Unknown)
 
 
+def test_a_gpu_that_no_back_end_accepts_is_unknown() -> None:
+    elsewhere = backend("B", (100,), ("auto", "fp8"))
+    verdict = judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention(elsewhere)))
+    assert isinstance(verdict, Unknown)
+
+
 def test_dtypes_of_one_back_end_that_were_not_read_make_it_unknown() -> None:
     unread, refuses = replace(backend("A", ALL, ()), kv_dtypes=UNREAD), backend("C", ALL, ("auto",))
     verdict = judged(KV_CACHE, cached("fp8", machine=gpu("9.0"), facts=attention(unread, refuses)))
