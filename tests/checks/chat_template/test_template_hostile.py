@@ -20,6 +20,7 @@ SECONDS = 5
 BYTES = 64 << 20
 
 WORK = {
+    "many macros": "{% for i in range(99999) %}" + "{% macro m() %}{% endmacro %}" * 2000 + "{% endfor %}",
     "nested loops": "{% for i in range(90000) %}{% for j in range(90000) %}x{% endfor %}{% endfor %}",
     "long loop without output": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
     "forking macro": "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(40) }}",
@@ -31,6 +32,7 @@ WORK = {
 """Templates that want too much time."""
 
 BOMBS = {
+    "printing again and again": "{% set t = 'a' * 200000 %}{% for i in range(99999) %}{{ t }}{% endfor %}",
     "string times": "{{ 'a' * 1000000000 }}",
     "times string": "{{ 1000000000 * 'a' }}",
     "list times": "{{ [1] * 1000000000 }}",

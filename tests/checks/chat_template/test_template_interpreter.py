@@ -96,6 +96,10 @@ UNSUPPORTED = [
     "{{ 'x'.upper }}",
     "{{ {}.items }}",
     "{{ [[1], [2]] | sum(start=[]) }}",
+    "{% set ns = namespace() %}{% for x in [1] %}{% macro m() %}{{ x }}{% endmacro %}"
+    "{% set ns.f = m %}{% endfor %}{{ ns.f() }}",
+    "{% set ns = namespace() %}{% with x = 1 %}{% macro m() %}{{ x }}{% endmacro %}"
+    "{% set ns.f = m %}{% endwith %}{{ ns.f() }}",
 ]
 
 

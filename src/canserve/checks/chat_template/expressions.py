@@ -82,7 +82,7 @@ class Expressions:
     def evaluate(self, node: nodes.Node, frame: Frame) -> Any:
         """The value of an expression."""
         self.sandbox.budget.spend()
-        self.line = node.lineno or self.line
+        self.line = node.lineno
         rule = self._rules.get(type(node))
         if rule is None:
             raise Unsupported(f"it uses {type(node).__name__.lower()}")
@@ -96,7 +96,11 @@ class Expressions:
 
     def _name(self, node: nodes.Name, frame: Frame) -> Any:
         value = frame.get(node.name)
-        return self.sandbox.undefined(name=node.name) if value is missing else value
+        if value is not missing:
+            return value
+        if frame.is_parameter(node.name):
+            raise Unsupported(f"it reads {node.name} after the loop or block that it belongs to")
+        return self.sandbox.undefined(name=node.name)
 
     def _dict(self, node: nodes.Dict, frame: Frame) -> dict[Any, Any]:
         return {self.evaluate(pair.key, frame): self.evaluate(pair.value, frame) for pair in node.items}

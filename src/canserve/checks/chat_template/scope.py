@@ -48,6 +48,8 @@ class Frame:
     cells: Cells
     captured: str = ""
     """Text of the filter block or set block that this scope is the body of."""
+    binding: bool = False
+    """Whether the arguments of a macro call are being bound: some may have no value yet."""
 
     def enter(self, resolve: Callable[[str], Any]) -> None:
         """Set the names to what they hold when the scope is entered."""
@@ -66,6 +68,15 @@ class Frame:
     def get(self, name: str) -> Any:
         """The variable's value, or ``missing``."""
         return self.cells.get(self.symbols.ref(name))
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether the name is a loop variable, a ``with`` variable or an argument that must have a value.
+
+        Jinja2 does not look whether such a name is set; outside of its scope a template would get to see
+        an object of jinja2's own.
+        """
+        load = self.symbols.find_load(self.symbols.ref(name))
+        return load is not None and load[0] == VAR_LOAD_PARAMETER and not self.binding
 
     def set(self, name: str, value: Any) -> None:
         """Assign to a variable of this scope."""
