@@ -249,15 +249,23 @@ def test_imports_that_cannot_succeed(line: str) -> None:
     assert "sglang/srt/models/x.py:1" in found.broken[0]
 
 
-def test_a_module_behind_an_unreadable_file_is_missing() -> None:
+def test_a_class_whose_imports_could_not_all_be_read_is_missing() -> None:
     gone = Missing(Cause.UNAVAILABLE, "permission denied")
     files: dict[str, str | Missing] = {
-        "models/registry.py": COLLECTOR.replace("        if not ispkg", "        if True"),
-        "models/parts/__init__.py": "from sglang.srt.models.parts.real import A\nEntryClass = A\n",
-        "models/parts/real.py": gone,
+        "models/x.py": "from sglang.srt.models.parts.y import B\n" + MODEL.format("A"),
+        "models/parts/__init__.py": "",
+        "models/parts/y.py": gone,
     }
-    registry = read(files).registry
-    assert isinstance(registry, Missing)
+    assert read(files).classes["A"] == gone
+
+
+def test_a_build_that_forgives_no_failed_import_needs_what_every_model_needs() -> None:
+    files = {"models/other.py": "from transformers import OtherConfig\n" + MODEL.format("Other")}
+    assert model(read(files), "LlamaForCausalLM").imports == ()
+    strict = "\n".join(line for line in COLLECTOR.splitlines() if "continue" not in line)
+    strict = strict.replace("except Exception as e:", "finally:\n                    pass")
+    build = read({**files, "models/registry.py": strict})
+    assert [need.name for need in model(build, "LlamaForCausalLM").imports] == ["OtherConfig"]
 
 
 # -- fallback

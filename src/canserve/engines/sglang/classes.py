@@ -48,7 +48,9 @@ class ClassReader:
             if unseen is not None:
                 return unseen.missing
             return Known(None, (self._reading.seen(row.at, f"no class {row.module}.{row.name}"),))
-        needs = self._imports.closure([row.module])
+        needs = self._imports.closure([row.module, *self._registry.imported])
+        if needs.unread:
+            return needs.unread[0]
         broken = dict.fromkeys(str(need) for need in needs.broken)
         at = Site(site.path, site.line)
         found = ModelClass(

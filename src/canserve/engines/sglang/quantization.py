@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from canserve.engines.quantized import QuantClasses
 from canserve.engines.sglang.places import COLLECTORS, MODEL_CONFIG, QUANTIZATION
 from canserve.engines.sglang.reading import Reading
-from canserve.engines.sglang.snippets import expression_at, line_of
+from canserve.engines.sglang.snippets import expression_at, line_of, matches
 from canserve.engines.static.sites import ClassSite, External
 from canserve.engines.static.values import Ref, Table, Value, strings
 from canserve.facts import Cause, Fact, Known, Missing
@@ -18,7 +18,7 @@ TABLES = ("QUANTIZATION_METHODS", "BASE_QUANTIZATION_METHODS", "QUANTIZATION_CON
 """The whole table first: in one release only its part has a name."""
 BORROWED = "VLLM_QUANTIZATION_METHODS"
 AVAILABLE = "VLLM_AVAILABLE"
-_BORROWING = re.compile(r"from vllm\.model_executor\.layers\.quantization\.(\w+) import (\w+)")
+_BORROWING = r"from vllm\.model_executor\.layers\.quantization\.(\w+) import (\w+)"
 _VENDORS = {"rocm": "amd"}
 
 
@@ -87,7 +87,7 @@ def _without_table(reading: Reading) -> Fact[Mapping[str, QuantMethod]]:
         raise reading.unknown(QUANTIZATION[0], "no table of quantization methods")
     text = reading.text(path)
     found: dict[str, QuantMethod] = {}
-    for match in _BORROWING.finditer(text):
+    for match in matches(_BORROWING, text):
         at = Site(path, line_of(text, match.start()))
         missing = _of_vllm(reading, at, match[2])
         found[match[1]] = QuantMethod(match[1], match[2], missing, at, (), missing, missing)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from canserve.engines.sglang.places import SRT, TOP, directly
 from canserve.engines.sglang.snippets import Function, functions
-from canserve.engines.sources import Sources
+from canserve.engines.sources import MAX_SOURCE, Sources
 from canserve.engines.static.closure import Closure
 from canserve.engines.static.evaluate import Namespace
 from canserve.engines.static.graph import ClassGraph
@@ -56,7 +56,10 @@ class Reading:
         fact = self.sources.raw(path)
         if isinstance(fact, Missing):
             raise ReadingError(fact)
-        return fact.value or b""
+        data = fact.value or b""
+        if len(data) > MAX_SOURCE:
+            raise ReadingError(self.sources.unreadable(path, f"{len(data)} bytes are too many"))
+        return data
 
     def text(self, path: str) -> str:
         """A file's text; empty when it does not exist."""

@@ -49,7 +49,8 @@ class Registry:
 
     rows: dict[str, Registered]
     evidence: tuple[Evidence, ...]
-    collector: Collector | None = None
+    imported: tuple[str, ...] = ()
+    """Modules that are imported whatever the model, without forgiving a failure."""
     clashes: tuple[str, ...] = ()
     """Registered twice where the build does not allow it: then it starts with no model at all."""
     unread: tuple[Missing, ...] = field(default=())
@@ -145,7 +146,8 @@ def _collected(reading: Reading, collector: Collector) -> Registry:
     if not rows and not unread:
         raise reading.unknown(collector.at.file, "no module that it collects has an EntryClass")
     saw = f"collects EntryClass of {len(paths)} modules: {len(rows)} architectures"
-    return Registry(rows, (reading.seen(collector.at, saw),), collector, tuple(clashes), tuple(unread))
+    imported = () if collector.lenient else tuple(module_of(path) for path in paths)
+    return Registry(rows, (reading.seen(collector.at, saw),), imported, tuple(clashes), tuple(unread))
 
 
 def _walked(reading: Reading, folder: str, packages: bool) -> list[str]:
@@ -292,7 +294,8 @@ def _chained(reading: Reading, path: str) -> Registry:
     if not rows:
         raise reading.unknown(path, "no chain of architectures and no EntryClass")
     at = next(iter(rows.values())).at
-    return Registry(rows, (reading.seen(at, f"chooses among {len(rows)} architectures"),))
+    modules = tuple(dict.fromkeys(row.module for row in rows.values()))
+    return Registry(rows, (reading.seen(at, f"chooses among {len(rows)} architectures"),), modules)
 
 
 def _is_class(reading: Reading, path: str, name: str) -> bool:

@@ -20,13 +20,13 @@ from canserve.engines.sglang.places import (
 )
 from canserve.engines.sglang.reading import Reading
 from canserve.engines.sglang.registry import Registry
-from canserve.engines.sglang.snippets import expression_at, line_of
+from canserve.engines.sglang.snippets import expression_at, line_of, matches
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import AttentionBackend, Flag, Site
 
 _DRAFT = re.compile(r"(NextN|MTP|DSpark)$|Eagle|DFlash|Draft|Speculator|Medusa")
 """How draft models of speculative decoding are called in every release."""
-_COMPARED = re.compile(r"\bspeculative_algorithm == [\"'](\w+)[\"']")
+_COMPARED = r"\bspeculative_algorithm == [\"'](\w+)[\"']"
 """A name that the arguments treat on its own, such as NEXTN where it only stands for EAGLE."""
 MAX_ENTRY_POINTS = 1 << 16
 """Bytes of one ``entry_points.txt``; the largest one seen in the wild has a few kilobytes."""
@@ -134,8 +134,9 @@ def read_speculative(reading: Reading, registry: Registry | None) -> Fact[Mappin
     flag = one_flag(reading, "--speculative-algorithm")
     if flag is not None:
         found.update(dict.fromkeys(flag.choices or (), flag.at))
-        for match in _COMPARED.finditer(reading.text(SERVER_ARGS)):
-            found.setdefault(match[1], Site(SERVER_ARGS, line_of(reading.text(SERVER_ARGS), match.start())))
+        text = reading.text(SERVER_ARGS)
+        for match in matches(_COMPARED, text):
+            found.setdefault(match[1], Site(SERVER_ARGS, line_of(text, match.start())))
     if reading.first((SPECULATIVE,)) is not None:
         found.update(_algorithms(reading))
     rows = registry.rows.items() if found and registry is not None else ()
@@ -185,7 +186,7 @@ def read_attention(reading: Reading) -> Fact[Mapping[str, AttentionBackend]]:
     found: dict[str, Site] = {}
     if reading.first((ATTENTION,)) is not None:
         text = reading.text(ATTENTION)
-        for match in re.finditer(r"^@register_attention_backend\(\s*[\"']([\w-]+)[\"']", text, re.MULTILINE):
+        for match in matches(r"^@register_attention_backend\(\s*[\"']([\w-]+)[\"']", text):
             found[match[1]] = Site(ATTENTION, line_of(text, match.start()))
     flag = one_flag(reading, "--attention-backend")
     for name in (flag.choices or ()) if flag is not None else ():
