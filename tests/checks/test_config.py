@@ -160,3 +160,13 @@ def test_spans_and_conditions_read_well() -> None:
 
 def test_the_table_of_the_small_world_knows_the_small_type() -> None:
     assert all("small" in TABLE.config_types(v) for v in TABLE.versions)
+
+
+def test_a_bare_config_that_names_no_quantization_is_skipped_not_passed() -> None:
+    from canserve.checks.kv_cache import CHECK as KV_CACHE
+    from canserve.checks.quantization import CHECKS
+    from canserve.subjects.model import ONLY_CONFIG
+
+    bare = case(model(quantization=ONLY_CONFIG))
+    for check in (*CHECKS, KV_CACHE):
+        assert isinstance(check.judge(bare), Skipped), check.name

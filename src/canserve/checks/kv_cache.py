@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from canserve.checks.case import Case
 from canserve.checks.gates import look
+from canserve.checks.quantization.names import stored
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known, Missing
 from canserve.rules import quantization as rules
@@ -49,7 +50,7 @@ def _asked(reader: Reader, case: Case, wish: str) -> Verdict:
 
 def _carried(reader: Reader, case: Case) -> Verdict:
     """Nothing is asked for: what the checkpoint carries scales for decides."""
-    quantization = reader.read(case.model.quantization)
+    quantization = stored(reader, case)
     carried = quantization.kv_cache if quantization else None
     if carried is None:
         raise NotApplicable("the cache keeps the model's own dtype")

@@ -8,8 +8,9 @@ from typing import Any
 
 from canserve.checks.case import Case
 from canserve.checks.gates import look
-from canserve.checks.reader import Reader
+from canserve.checks.reader import NotApplicable, Reader
 from canserve.engines.static.guards import guard_truth
+from canserve.facts import Cause, Missing
 from canserve.rules import quantization as rules
 from canserve.subjects.build import QuantMethod
 from canserve.subjects.model import Quantization
@@ -36,7 +37,16 @@ class Listing:
 
 
 def stored(reader: Reader, case: Case) -> Quantization | None:
-    """How the checkpoint is quantized; None: it is not."""
+    """How the checkpoint is quantized; None: it is not.
+
+    A bare config that names none leaves it open (another file may), as it leaves all files of the model open:
+    the check is skipped then, neither passed nor failed.
+    """
+    fact = case.model.quantization
+    if case.model.origin == "config" and isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
+        if wished(case) is None:
+            raise NotApplicable("only a config was given, and it names no quantization")
+        return reader.try_read(fact)
     return reader.read(case.model.quantization)
 
 
