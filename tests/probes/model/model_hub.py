@@ -108,11 +108,11 @@ def send(handler: BaseHTTPRequestHandler, reply: Reply, hub: Hub) -> None:
     for key, value in {"Content-Length": str(len(reply.body)), **reply.headers}.items():
         handler.send_header(key, value)
     handler.end_headers()
-    step = 1024 if reply.delay else max(1, len(reply.body))
+    step = 1024 if reply.delay else 1 << 16
     for at in range(0, len(reply.body), step):
         time.sleep(reply.delay)
-        handler.wfile.write(reply.body[at : at + step])
         hub.sent += len(reply.body[at : at + step])
+        handler.wfile.write(reply.body[at : at + step])
 
 
 def right_answer(path: str, span: str | None, hub: Hub) -> Reply:

@@ -244,6 +244,23 @@ def test_a_config_beside_gguf_weights_counts_as_well(tmp_path: Path) -> None:
     assert known(model.parameters).total == 16448
 
 
+def test_a_config_that_cannot_be_read_stays_in_the_way_of_gguf_weights(tmp_path: Path) -> None:
+    model = read_model(str(folder(tmp_path, {"config.json": LFS_POINTER, "m.gguf": small_gguf()})))
+    assert "Git LFS" in missing(model.architectures).why
+    assert known(model.gguf_architecture) == "qwen3"
+
+
+def test_tokenizer_and_template_files_win_over_the_header(tmp_path: Path) -> None:
+    model = read_model(
+        str(folder(tmp_path, {"m.gguf": small_gguf(), "tokenizer.json": "{}", "chat_template.jinja": "T"}))
+    )
+    assert model.origin == "folder"
+    assert known(model.tokenizer).kind == "fast"
+    assert known(model.chat_template) == "T"
+    assert known(model.architectures) == ()
+    assert "no config.json" in missing(model.config).why
+
+
 def test_a_header_without_an_architecture_is_unreadable_there(tmp_path: Path) -> None:
     model = read_model(str(folder(tmp_path, {"m.gguf": gguf([u32("a", 1)])}) / "m.gguf"))
     assert missing(model.gguf_architecture).cause is Cause.UNREADABLE

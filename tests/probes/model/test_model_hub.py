@@ -76,6 +76,20 @@ def test_requests_are_few(hub: Hub) -> None:
         "tokenizer_config.json"]  # fmt: skip
 
 
+def test_empty_files_are_not_asked_for(hub: Hub) -> None:
+    hub.repositories["org/name"].files["chat_template.jinja"] = b""
+    assert known(read(hub).chat_template) == ""
+    assert not [path for path in hub.paths() if path.endswith(".jinja")]
+
+
+def test_a_file_that_is_larger_than_its_size_said_is_read_whole_or_refused(hub: Hub) -> None:
+    siblings = [{"rfilename": "config.json", "size": 5}]
+    hub.repositories["org/name"].info = {"siblings": siblings}
+    assert known(read(hub).architectures) == ("QwenForCausalLM",)
+    hub.repositories["org/name"].files["config.json"] = CONFIG + b" " * (3 << 20)
+    assert known(read(hub).architectures) == ("QwenForCausalLM",)
+
+
 def test_the_token_goes_to_the_hub_and_not_to_other_hosts(hub: Hub) -> None:
     hub.repositories["org/name"].large = frozenset({"model.safetensors"})
     script = (
@@ -225,7 +239,7 @@ def test_an_unreachable_hub_leaves_the_cache(hub: Hub, tmp_path: Path) -> None:
     snapshot(tmp_path)
     model = read(hub, endpoint="http://127.0.0.1:9", cache=tmp_path)
     assert known(model.architectures) == ("A",)
-    assert "the Hub was not asked" in model.revision.evidence[0].saw
+    assert "not the Hub: " in model.revision.evidence[0].saw
 
 
 def test_a_slow_answer_meets_the_deadline(hub: Hub) -> None:

@@ -144,7 +144,7 @@ def code_map(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def mtp_layers(files: Files, config: Config, tensors: int | None) -> Fact[int]:
-    """Multi-token prediction layers: what the config counts, at any depth; without a count, what is stored.
+    """Multi-token prediction layers: what the config or its text part counts; else what is stored.
 
     ``tensors``: how many stored tensors are named as theirs, None where headers were not read.
     """

@@ -29,9 +29,7 @@ class Snapshot(Folder):
         self._store = store
         self._commit = commit
         self._here: Mapping[str, Entry] = {}
-        seen = Evidence(
-            subject, "Hub cache", f"snapshot {commit}; the Hub was not asked: {note}", whole=False
-        )
+        seen = Evidence(subject, "Hub cache", f"snapshot {commit}; {note}", whole=False)
         self.revision = Known(commit, (seen,))
         self.absent = frozenset(_names_below(store / ".no_exist" / commit))
 
@@ -68,7 +66,7 @@ class Snapshot(Folder):
 
 
 def open_cached(repo: str, revision: str | None, subject: str, cache: Path, why: str) -> Snapshot | None:
-    """The snapshot of a revision, None where it is not cached. ``why``: the reason for not asking the Hub."""
+    """The snapshot of a revision, None where it is not cached. ``why`` the Hub is not read."""
     store = cache / ("models--" + repo.replace("/", "--"))
     commit = revision or "main"
     if not stays_inside(commit):

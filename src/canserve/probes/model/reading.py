@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from canserve.facts import Cause, Evidence, Fact, Known, Missing, derive
+from canserve.facts import Evidence, Fact, Known, Missing, derive
 from canserve.probes.model import config as configs
 from canserve.probes.model.files import Files
 from canserve.probes.model.gguf_model import gguf_model
@@ -24,6 +24,15 @@ from canserve.probes.model.weights import Weights, find_weights, read_parameters
 from canserve.subjects.model import Model
 from canserve.trees.names import printable
 
+_READ = (
+    "config.json", "hf_quant_config.json", "tokenizer_config.json", "chat_template.jinja",
+    "chat_template.json", "preprocessor_config.json", "processor_config.json",
+    "video_preprocessor_config.json", "generation_config.json", "model.safetensors.index.json",
+)  # fmt: skip
+"""Files that are read where they are there: fetched together."""
+
+T = TypeVar("T")
+
 _FORMATS = {"recorded": "safetensors"}
 
 
@@ -39,10 +48,13 @@ def read_model(spec: str, options: Options | None = None) -> Model:
     files = Files(target.repository)
     if files.kind == "gguf":
         return gguf_model(files, target.gguf)
+    files.prefetch(_READ)
     weights = find_weights(files)
     model = _from_config(files, weights)
-    is_gguf = isinstance(weights, Known) and weights.value.format == "gguf"
-    return _with_gguf(model, gguf_model(files, target.gguf)) if is_gguf else model
+    if isinstance(weights, Missing) or weights.value.format != "gguf":
+        return model
+    has_config = files.has(files.config_name) or files.gap(files.config_name) is not None
+    return _with_gguf(model, gguf_model(files, target.gguf), has_config)
 
 
 def _nothing(spec: str, missing: Missing) -> Model:
@@ -86,14 +98,6 @@ def _from_config(files: Files, weights: Fact[Weights]) -> Model:
     )
 
 
-def _names(files: Files) -> Fact[tuple[str, ...]]:
-    hole = files.gap("")
-    if hole is not None and (files.kind == "config" or not files.names):
-        return hole
-    names = tuple(sorted(files.names))
-    return Known(names, (files.seen("file list", f"{len(names)} files", whole=not files.holes),))
-
-
 def _format(files: Files, weights: Fact[Weights]) -> Fact[str | None]:
     if isinstance(weights, Missing):
         return weights
@@ -118,31 +122,24 @@ def _code(files: Files, config: Fact[Mapping[str, Any]]) -> Fact[Mapping[str, st
     return Known(found, (files.seen(files.config_name, f"auto_map: {shown or 'none'}"), *evidence))
 
 
-def _with_gguf(model: Model, alone: Model) -> Model:
-    """A folder or repository whose weights are GGUF: what its config does not say, the header does."""
-    tokenizer, template = model.tokenizer, model.chat_template
-    has_tokenizer = not isinstance(tokenizer, Known) or tokenizer.value.kind is not None
-    has_template = not isinstance(template, Known) or template.value is not None
-    merged = replace(
-        alone,
+def _with_gguf(model: Model, alone: Model, has_config: bool) -> Model:
+    """A folder or repository whose weights are GGUF: what its files do not say, the header does."""
+    has_template = not isinstance(model.chat_template, Known) or model.chat_template.value is not None
+    return replace(
+        model if has_config else alone,
         origin=model.origin,
-        tokenizer=tokenizer if has_tokenizer else alone.tokenizer,
-        chat_template=template if has_template else alone.chat_template,
-        named_templates=model.named_templates if has_template else alone.named_templates,
+        parameters=alone.parameters,
+        quantization=alone.quantization,
+        gguf_architecture=alone.gguf_architecture,
+        gguf_metadata=alone.gguf_metadata,
+        tokenizer=_unless(model.tokenizer, lambda tokenizer: tokenizer.kind is None, alone.tokenizer),
+        processor=_unless(model.processor, lambda processor: processor is None, alone.processor),
+        chat_template=(model if has_template else alone).chat_template,
+        named_templates=(model if has_template else alone).named_templates,
         generation=model.generation,
     )
-    if isinstance(model.config, Missing) and model.config.cause is Cause.UNAVAILABLE:
-        return merged  # there is none; one that is there and cannot be read stays in the way
-    return replace(
-        model,
-        **{name: getattr(merged, name) for name in _FROM_HEADERS},
-        processor=alone.processor
-        if isinstance(model.processor, Known) and not model.processor.value
-        else model.processor,
-    )
 
 
-_FROM_HEADERS = (
-    "tokenizer", "chat_template", "named_templates", "parameters", "quantization", "gguf_architecture",
-    "gguf_metadata",
-)  # fmt: skip
+def _unless(fact: Fact[T], empty: Callable[[T], bool], other: Fact[T]) -> Fact[T]:
+    """The first fact, the other one where it is known to be empty."""
+    return other if isinstance(fact, Known) and empty(fact.value) else fact

@@ -110,7 +110,7 @@ def _open_hub(repo: str, revision: str | None, subject: str, options: Options) -
         return open_cached(repo, revision, subject, cache, "offline") or nothing
     opened = open_online(repo, revision, HubClient(subject, options))
     if isinstance(opened, Missing) and opened.cause is Cause.UNREACHED:
-        return open_cached(repo, revision, subject, cache, opened.why) or opened
+        return open_cached(repo, revision, subject, cache, f"not the Hub: {opened.why}") or opened
     return opened
 
 
