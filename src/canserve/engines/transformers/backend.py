@@ -65,8 +65,8 @@ class BackendTests:
             return None
         passed = {"exists"}
         for test, flag in FLAG_TESTS.items():
-            found = (outlined.flags.get(flag) for outlined in self._bases(path, architecture))
-            if next((value for value in found if value is not None), False):
+            setting = (c.flags[flag] for c in self._bases(path, architecture) if flag in c.flags)
+            if next(setting, None):
                 passed.add(test)
         if self._rule is not None and self._rule.passes(self._text(path)):
             passed.add("can_set_attn_implementation")

@@ -17,8 +17,6 @@ MODULE_ATTRIBUTES = frozenset(
     {"__doc__", "__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__"}
 )
 LAZY_ATTRIBUTES = frozenset({"_import_structure", "_class_to_module", "_modules", "_objects", "_name"})
-_MAX_HOPS = 20
-"""Star imports that are followed for one name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Names:
     def members(self, module: str) -> Offer:
         """Everything that ``from module import ...`` accepts, its submodules aside."""
         target = self.aliases().target(self.sources, module)
-        offer = self._members(target or module, _MAX_HOPS)
+        offer = self._members(target or module)
         if target is None:
             return offer
         return replace(offer, names=offer.names.union(f"{name}Fast" for name in offer.names))
@@ -99,35 +97,38 @@ class Names:
 
     # -- one module
 
-    def _members(self, module: str, hops: int) -> Offer:
+    def _members(self, module: str) -> Offer:
         path = modules.file_of(self.sources, module)
+        found = self._outlines.found(path)
         if path is None:
             return Offer(MODULE_ATTRIBUTES, whole=not self._cut(module.replace(".", "/")))
-        found = self._outlines.found(path)
-        if found is None or hops <= 0:
-            return Offer(MODULE_ATTRIBUTES, whole=False)
-        if found.is_lazy:
+        if found is not None and found.is_lazy:
             offer = self._offer(path)
             return replace(offer, names=offer.names | MODULE_ATTRIBUTES | LAZY_ATTRIBUTES)
-        names = {name for name, surely in found.names.items() if surely} | MODULE_ATTRIBUTES
-        undecided = found.names.keys() - names
-        whole = "__getattr__" not in found.names
-        for origin in found.stars:
-            target = origin.absolute(module, modules.is_package(path))
-            brought = self._star(target, hops - 1)
-            names |= brought.names
-            undecided |= brought.undecided
-            whole &= brought.whole
-        return Offer(frozenset(names), frozenset(undecided - names), whole)
+        return self._bound_in(module)
 
-    def _star(self, module: str, hops: int) -> Offer:
-        """What ``from module import *`` brings."""
-        found = self._outlines.found(modules.file_of(self.sources, module))
-        if found is not None and found.exports is not None:
-            return Offer(frozenset(found.exports))
-        offer = self._members(module, hops)
-        public = frozenset(name for name in offer.names if not name.startswith("_"))
-        return Offer(public, frozenset(n for n in offer.undecided if not n.startswith("_")), offer.whole)
+    def _bound_in(self, module: str) -> Offer:
+        """Names that a module that is not lazy binds itself, and those that its star imports bring."""
+        names, undecided, whole = set(MODULE_ATTRIBUTES), set[str](), True
+        waiting = [module]
+        for name in waiting:  # grows while it is walked
+            path = modules.file_of(self.sources, name)
+            found = self._outlines.found(path)
+            if path is None or found is None:
+                whole = False
+            elif found.is_lazy:
+                names |= self._offer(path).names
+                whole &= self._offer(path).whole
+            elif name != module and found.exports is not None:
+                names.update(found.exports)
+            else:
+                bound = {n: surely for n, surely in found.names.items() if name == module or n[0] != "_"}
+                names.update(n for n, surely in bound.items() if surely)
+                undecided.update(bound)
+                whole &= "__getattr__" not in found.names
+                stars = (origin.absolute(name, modules.is_package(path)) for origin in found.stars)
+                waiting.extend(star for star in dict.fromkeys(stars) if star not in waiting)
+        return Offer(frozenset(names), frozenset(undecided - names), whole)
 
     def _bound(self, module: str, name: str) -> bool | None:
         path = modules.file_of(self.sources, module)
@@ -137,7 +138,7 @@ class Names:
         if found is not None and found.is_lazy and name not in MODULE_ATTRIBUTES | LAZY_ATTRIBUTES:
             answer = self._offered(path, name)
         else:
-            answer = self._members(module, _MAX_HOPS).answer(name)
+            answer = self._members(module).answer(name)
         if answer is not True and modules.is_package(path):
             below = self._exists(f"{module}.{name}")
             answer = below if below is not False else answer
