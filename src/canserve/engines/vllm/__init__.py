@@ -16,7 +16,7 @@ from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.vllm.attention import read_attention
 from canserve.engines.vllm.classes import ClassReader
-from canserve.engines.vllm.configs import read_architecture_types, read_fixups, read_shims
+from canserve.engines.vllm.configs import nothing_rewritten, read_architecture_types, read_shims
 from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
 from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
@@ -72,7 +72,8 @@ class VLLM:
             plugins=read_plugins(reading),
             fallback=read_fallback(reading),
             config_shims=read_shims(reading, want),
-            config_fixups=read_fixups(reading),
+            config_fixups=nothing_rewritten(reading),
+            architecture_rewrites=nothing_rewritten(reading),
             architecture_types=read_architecture_types(reading),
             quantization=methods,
             vendor_quantization=read_vendors(reading) if want.vendors else NOT_ASKED,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import Never
 
 from canserve.engines.static.closure import Imports
 from canserve.engines.static.modules import module_of, within
@@ -123,11 +124,11 @@ def read_architecture_types(reading: Reading) -> Fact[Mapping[str, str]]:
     return reading.known(rows, f"{BY_ARCHITECTURE}: {len(rows)} architectures", FILE)
 
 
-def read_fixups(reading: Reading) -> Fact[Mapping[str, Site]]:
-    """Model types rewritten in code so that transformers can parse them: no release has any.
+def nothing_rewritten(reading: Reading) -> Fact[Mapping[str, Never]]:
+    """Model types, or architectures, rewritten in code before transformers sees a config: no release has any.
 
     What ``config.py`` changes in code concerns configs that transformers parses anyway (rope scaling,
-    attribute names).
+    attribute names), and architectures that a config does not name at all.
     """
     fact = reading.sources.raw(FILE)
     return fact if isinstance(fact, Missing) else Known({}, fact.evidence)
