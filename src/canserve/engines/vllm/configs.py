@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Never
+from typing import Any
 
 from canserve.engines.static.closure import Imports
 from canserve.engines.static.modules import module_of, within
@@ -124,7 +124,7 @@ def read_architecture_types(reading: Reading) -> Fact[Mapping[str, str]]:
     return reading.known(rows, f"{BY_ARCHITECTURE}: {len(rows)} architectures", FILE)
 
 
-def nothing_rewritten(reading: Reading) -> Fact[Mapping[str, Never]]:
+def nothing_rewritten(reading: Reading) -> Fact[Mapping[str, Any]]:
     """Model types, or architectures, rewritten in code before transformers sees a config: no release has any.
 
     What ``config.py`` changes in code concerns configs that transformers parses anyway (rope scaling,
