@@ -66,14 +66,16 @@ def _tables(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
     if isinstance(architectures, Missing):
         return architectures
     classes = architectures.value
-    public, unread = library.names.public(), []
-    backend = []
+    public = library.names.public()
+    unread: list[str] = []
+    backend: list[str] = []
     for name in classes.types:
         backend.extend(f"{test} {name}" for test in library.backend_tests(name) or ())
     tables: Tables = {
         "config_types": tuple(sorted(types.value)),
         "public": tuple(sorted(public.names)),
         "modules": tuple(sorted(_inside(m) for m in library.names.modules() if m != PACKAGE)),
+        "homes": tuple(sorted(f"{_inside(module)} {name}" for module, name in library.names.homes())),
         "classes": tuple(sorted(f"{t} {name}" for name, of in classes.types.items() for t in of)),
         "plain": tuple(sorted(f"{t} {name}" for t, names in classes.plain.items() for name in names)),
         "generative": tuple(sorted(classes.generative)),

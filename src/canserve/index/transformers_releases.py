@@ -18,7 +18,8 @@ class ShippedTable:
     """Implements ``subjects.build.TransformersTable`` over a shelf.
 
     The shelf's tables: ``config_types``, ``public`` (top-level names), ``modules``, ``imports``
-    (``module:name`` pairs that some engine release imports; only these are recorded of deep modules),
+    (``module:name`` pairs that some engine release imports) and ``homes`` (``module name`` of what each
+    model's modules offer; nothing else is recorded of deep modules),
     ``classes`` (``type class``), ``plain`` (the same, classes without a head), ``generative``, ``backend``
     (``test class``), ``gguf``.
     """
@@ -57,6 +58,9 @@ class ShippedTable:
         recorded = pairs.get(f"{inside}:{name}")
         if recorded is not None and not self._is_unread("imports", at):
             return holds(recorded, at)
+        homes = self._homes.get(name, {})
+        if any(holds(runs, at) for home, runs in homes.items() if f"{home}.".startswith(f"{inside}.")):
+            return True  # offered by the module, or by one inside the package
         return True if self._answer("modules", f"{inside}.{name}", at) else None
 
     def backend_tests(self, version: str, architecture: str) -> frozenset[str] | None:
@@ -116,6 +120,14 @@ class ShippedTable:
             first, _, second = key.partition(" ")
             if first == model_type:
                 yield second, runs
+
+    @cached_property
+    def _homes(self) -> Mapping[str, Mapping[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for key, runs in self._shelf.tables.get("homes", {}).items():
+            module, _, name = key.partition(" ")
+            found.setdefault(name, {})[module] = runs
+        return found
 
     @cached_property
     def _all_classes(self) -> frozenset[str]:

@@ -149,8 +149,18 @@ def test_a_base_class_that_two_parents_share_comes_last() -> None:
             _supports_attention_backend = True
         class MothForCausalLM(Left, Right): ...
     """
-    found = library({"models/moth/modeling_moth.py": text, "__init__.py": "MothForCausalLM = 1\n"})
+    base = HEURISTIC.format(rule="return True")
+    found = library({
+        "models/moth/modeling_moth.py": text,
+        "modeling_utils.py": base,
+        "__init__.py": "MothForCausalLM = 1\n",
+    })  # fmt: skip
     assert found.backend_tests("MothForCausalLM") == frozenset({"exists", "supports_attention_backend"})
+
+
+def test_a_release_without_the_attributes_has_no_such_tests() -> None:
+    old = files() | {"modeling_utils.py": "class PreTrainedModel(nn.Module): ...\n"}
+    assert library(old).backend_tests("MothForCausalLM") == frozenset({"exists"})
 
 
 def test_an_unreadable_model_file_is_not_a_class_that_fails() -> None:

@@ -55,6 +55,10 @@ class BackendTests:
         self.sources = sources
         self._outlines = outlines
         self._rule = source_rule(sources)
+        base = outlines.found(BASE)
+        declared = {flag for outlined in (base.classes.values() if base else ()) for flag in outlined.flags}
+        self._flags = {test: flag for test, flag in FLAG_TESTS.items() if flag in declared}
+        """Tests that the release knows: older ones have no such attribute, and no class needs to be read."""
         self._files: dict[str, set[str]] = {}
         self._unsearched = [path for path in sources.under(MODELS) if _MODEL_FILE.search(path)]
 
@@ -64,7 +68,7 @@ class BackendTests:
         if path is None:
             return None
         passed = {"exists"}
-        for test, flag in FLAG_TESTS.items():
+        for test, flag in self._flags.items():
             setting = (c.flags[flag] for c in self._bases(path, architecture) if flag in c.flags)
             if next(setting, None):
                 passed.add(test)

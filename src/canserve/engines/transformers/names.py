@@ -77,6 +77,21 @@ class Names:
             return offer
         return replace(offer, names=offer.names.union(f"{name}Fast" for name in offer.names))
 
+    def homes(self) -> frozenset[tuple[str, str]]:
+        """Modules of the models and the names that each offers: (module, name)."""
+        found: set[tuple[str, str]] = set()
+        for path in self.sources.under(f"{PACKAGE}/models/", "__init__.py"):
+            outline = self._outlines.found(path)
+            structure = self._structure(path) if outline is not None and outline.is_lazy else None
+            if isinstance(structure, Known):
+                own = modules.module_of(path)
+                listed = structure.value.listed.items()
+                found.update((f"{own}.{submodule}", name) for name, submodule in listed if submodule)
+                for folder in structure.value.folders:
+                    for file in lazy.collected(self.sources, folder):
+                        found.update((modules.module_of(file), name) for name in self._exported(file) or ())
+        return frozenset(found)
+
     def modules(self) -> frozenset[str]:
         """Every module that can be imported by its dotted name, former ones included."""
         files = [modules.module_of(path) for path in self.sources.under(PACKAGE + "/")]
