@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-COMMAND = [str(Path(sys.executable).with_name("canserve"))]
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    plain = {key: value for key, value in os.environ.items() if key not in {"COLUMNS", "FORCE_COLOR"}}
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**plain, **environment},
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+from command import COMMAND, run
 
 
 def test_version_and_help_go_to_stdout() -> None:

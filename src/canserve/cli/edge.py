@@ -59,5 +59,10 @@ def _failed(error: BaseException) -> int:
             click.echo(f"hint: {visible(error.hint)}", err=True)
         return USAGE
     click.echo(f"canserve failed: {type(error).__name__}: {visible(str(error), 500)}", err=True)
-    click.echo("hint: that is a fault in canserve; CANSERVE_TRACE=1 shows where, please report it", err=True)
+    whose = (
+        "the system refused that"
+        if isinstance(error, OSError)
+        else "please report that, it is canserve's fault"
+    )
+    click.echo(f"hint: {whose}; CANSERVE_TRACE=1 shows where", err=True)
     return FAILED

@@ -59,7 +59,8 @@ def describe(model: Model) -> str:
 
 def _parameters(found: Parameters) -> str:
     kinds = sorted(found.by_dtype.items(), key=lambda item: -item[1])
-    stored = " + ".join(f"{decimal(count)} {dtype}" for dtype, count in kinds[:4])
+    least = sum(found.by_dtype.values()) / 1000  # a few scales in another dtype tell a reader nothing
+    stored = " + ".join(f"{decimal(count)} {dtype}" for dtype, count in kinds if count >= least)
     return f"{decimal(found.total)} parameters ({stored}) in {Bytes(found.bytes)}"
 
 
