@@ -154,6 +154,19 @@ def test_a_flag_that_has_underscores_itself_needs_no_rewriting() -> None:
     assert isinstance(verdict("--a_b 1", STRICT, own), Yes)
 
 
+def test_pairs_answer_to_their_inverse_where_the_parser_says_so() -> None:
+    inverse: Fact[FlagSyntax] = Known(FlagSyntax(True, True, Site("eng/parser.py", 1), True), seen())
+    assert isinstance(verdict("--disable-prefix-caching", inverse), Yes)
+    assert isinstance(verdict("--disable-prefix-caching yes", inverse), No)
+    assert isinstance(verdict("--disable-prefix-caching", FLEXIBLE), No)
+    flags = FLAGS | {
+        "--disable-log": flag("--disable-log", "pair"),
+        "--enable-x": flag("--enable-x", "switch"),
+    }
+    assert isinstance(verdict("--enable-log", inverse, flags), Yes)
+    assert isinstance(verdict("--disable-x", inverse, flags), No)
+
+
 def test_an_unread_parser_leaves_rewritten_names_open() -> None:
     assert isinstance(verdict("--kv_cache_dtype fp8", NOT_ASKED), Unknown)
     assert isinstance(verdict("--port 1", NOT_ASKED), Yes)

@@ -11,6 +11,7 @@ from small_world import FALLBACK, TABLE, build, case, seen, small_class, transfo
 
 from canserve.checks import pipeline, speculative
 from canserve.checks.case import Wish
+from canserve.checks.wish import parse_wish
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import ModelClass, Registered, Site
 from canserve.subjects.model import Nested
@@ -116,6 +117,31 @@ def test_an_unknown_method_tells_the_nearest() -> None:
     assert far.fix == "use one it has, or a build that has it"
     none = verdict("eagle3", speculative=Known({}, seen("none")))
     assert none == No("the build has no speculative decoding", "use a newer build")
+
+
+def test_methods_that_stand_in_code_are_open() -> None:
+    classes = Known({"MedusaModel": AT, "EAGLEModel": AT}, seen("classes only"))
+    assert isinstance(verdict("[ngram]", speculative=classes), Unknown)
+    assert isinstance(verdict("MedusaModel", speculative=classes), Yes)
+    assert verdict("[ngram]") == Yes("the build knows ngram")
+
+
+def test_an_algorithm_without_a_draft_model_takes_the_models_own_layers() -> None:
+    argv = ["--speculative-algorithm", "EAGLE"]
+    fields: dict[str, Any] = {
+        "registry": Known(REGISTRY, seen("registry")),
+        "speculative": Known(METHODS, seen("methods")),
+        "draft_classes": Known({"SmallForCausalLM": ("SmallMTP",)}, seen("drafts")),
+    }
+    the_model = stored(mtp_layers=Known(1, seen()))
+    own = speculative.CHECK.judge(case(the_model, build(**fields), wish=parse_wish(argv)))
+    assert isinstance(own, Finding)
+    assert own.verdict == Yes("SmallMTP loads the model's prediction layers")
+    argv += ["--speculative-draft-model-path", "org/draft"]
+    other = speculative.CHECK.judge(case(the_model, build(**fields), wish=parse_wish(argv)))
+    assert isinstance(other, Finding)
+    assert isinstance(other.verdict, Yes)
+    assert other.verdict.needs
 
 
 def test_a_draft_repository_is_judged_on_its_own() -> None:

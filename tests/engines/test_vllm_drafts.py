@@ -152,6 +152,15 @@ DOTS = (
 )
 
 
+def test_pairs_that_answer_to_their_inverse() -> None:
+    action = 'class Both(Action):\n    inverse = {"--enable-": "--disable-", "--disable-": "--enable-"}\n\n\n'
+    registers = '    def __init__(self):\n        self.register("action", BooleanOptionalAction, Both)\n'
+    for source, expected in ((action + dedent(DOTS) + registers, True), (action + dedent(DOTS), False)):
+        got = flag_syntax(reading({"vllm/utils.py": source}))
+        assert isinstance(got, Known)
+        assert got.value.inverses is expected
+
+
 @pytest.mark.parametrize(
     ("source", "underscores", "dotted"),
     [

@@ -11,11 +11,12 @@ from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import normalized
-from canserve.facts import Missing
+from canserve.facts import Known, Missing
 from canserve.subjects.build import Flag, FlagSyntax
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 NEGATED = "--no-"
+INVERSES = (("--enable-", "--disable-"), ("--disable-", "--enable-"))
 SWITCHES = frozenset({"switch", "pair"})
 ALWAYS = frozenset({"-h", "--help"})
 """Flags that every argparse parser has."""
@@ -26,17 +27,18 @@ class Table:
     """The flags of a build by every name they go by."""
 
     names: Mapping[str, Flag]
-    """Names and aliases, and ``--no-x`` for pairs."""
+    """Names and aliases, and the second names of pairs: ``--no-x``, in some builds ``--disable-x``."""
 
     @classmethod
-    def of(cls, flags: Mapping[str, Flag]) -> Table:
+    def of(cls, flags: Mapping[str, Flag], inverses: bool) -> Table:
         """All names of these flags."""
-        names: dict[str, Flag] = {}
-        for flag in flags.values():
-            for name in (flag.name, *flag.aliases):
-                names[name] = flag
-                if flag.kind in ("pair", None) and name.startswith("--"):
-                    names.setdefault(NEGATED + name[2:], flag)
+        names = {name: flag for flag in flags.values() for name in (flag.name, *flag.aliases)}
+        for name, flag in list(names.items()):
+            if flag.kind in ("pair", None) and name.startswith("--"):
+                names.setdefault(NEGATED + name[2:], flag)
+            for start, inverse in INVERSES if inverses and flag.kind == "pair" else ():
+                if name.startswith(start):
+                    names.setdefault(inverse + name.removeprefix(start), flag)
         return cls(names)
 
     def find(self, name: str) -> list[tuple[str, Flag]]:
@@ -69,7 +71,9 @@ def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``flags-accepted``."""
     if not case.wish.flags:
         raise NotApplicable("no engine flags were given after --")
-    table = Table.of(reader.read(case.build.flags))
+    syntax = case.build.flag_syntax
+    inverses = isinstance(syntax, Known) and syntax.value.inverses
+    table = Table.of(reader.read(case.build.flags), inverses)
     judged = [_judge(reader, case, table, Given(flag, value)) for flag, value in case.wish.flags.items()]
     wrong = [one for one in judged if one is not None and not one.open]
     unsure = [one for one in judged if one is not None and one.open]
@@ -160,7 +164,7 @@ def _unknown_flag(reader: Reader, case: Case, table: Table, given: Given) -> Wro
 def _judge_value(given: Given, full: str, flag: Flag) -> Wrong | None:
     """Whether the flag may have this value, or may have none."""
     dotted = "." in given.written
-    if full not in (flag.name, *flag.aliases):  # the --no- form
+    if full not in (flag.name, *flag.aliases):  # the second name of a pair
         if flag.kind == "pair" and given.value is not None:
             return Wrong(f"{given.written} takes no value", f"leave {given.value!r} out")
         return None

@@ -30,7 +30,7 @@ def run(reader: Reader, case: Case) -> Verdict:
     if found is None:
         return No(f"{way.served_by} does not exist in this build", "use another build")
     verdict = _judge_class(reader, case, found, stages)
-    if isinstance(verdict, Yes) and case.wish.speculative and uses_own_layers(case.wish.speculative):
+    if isinstance(verdict, Yes) and uses_own_layers(case):
         return _with_drafts(reader, case, stages, verdict)
     return verdict
 

@@ -13,19 +13,23 @@ from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.checks.wish import given
 from canserve.subjects.build import Site
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 OWN_LAYERS = frozenset({"mtp", "nextn"})
 """Methods that predict with the model's own extra layers; so do names that end in ``_mtp``."""
-WITHOUT_DRAFT = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead", "[ngram]"})
+ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
+WITH_OR_WITHOUT = frozenset({"eagle"})
+"""Algorithms that take a draft model, and without one the model's own layers."""
+WITHOUT_DRAFT = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead"})
 """Methods that need no second model."""
 
 
 def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``speculative-class-present``."""
-    asked = case.wish.speculative
-    if asked is None:
+    asked = (case.wish.speculative or "").strip("[]")  # older releases write [ngram]
+    if not asked:
         raise NotApplicable("no speculative decoding was asked for")
     known = reader.read(case.build.speculative)
     by_lower = {name.lower(): name for name in known}
@@ -33,7 +37,7 @@ def run(reader: Reader, case: Case) -> Verdict:
         return _unknown_method(reader, case, asked, known)
     name = by_lower[asked.lower()]
     reader.cite((look(case, str(known[name]), f"speculative: {name}"),))
-    if uses_own_layers(asked):
+    if uses_own_layers(case):
         return _own_layers(reader, case, asked, known)
     if asked.lower() in WITHOUT_DRAFT or name.endswith(("Model", "ForCausalLM", "MTP")):
         return Yes(f"the build knows {asked}")
@@ -43,9 +47,12 @@ def run(reader: Reader, case: Case) -> Verdict:
     )
 
 
-def uses_own_layers(method: str) -> bool:
-    """Whether a method predicts with the model's own extra layers."""
-    return method.lower() in OWN_LAYERS or method.lower().endswith("_mtp")
+def uses_own_layers(case: Case) -> bool:
+    """Whether the method that was asked for predicts with the model's own extra layers."""
+    method = (case.wish.speculative or "").lower()
+    if given(case.wish, ALGORITHM) and method in WITH_OR_WITHOUT:
+        return given(case.wish, DRAFT) is None
+    return method in OWN_LAYERS or method.endswith("_mtp")
 
 
 def _unknown_method(reader: Reader, case: Case, asked: str, known: Mapping[str, Site]) -> Verdict:
@@ -60,6 +67,11 @@ def _unknown_method(reader: Reader, case: Case, asked: str, known: Mapping[str, 
         return Yes(f"the build registers {asked}")
     if not known:
         return No("the build has no speculative decoding", "use a newer build")
+    if not any(name.islower() or name.isupper() for name in known):
+        return Unknown(
+            f"the build's speculative methods stand in code that is not read; {asked} may be one of them",
+            "start it once",
+        )
     near = get_close_matches(asked, known, n=3, cutoff=0.5)
     shown = f"nearest: {', '.join(near)}" if near else f"it has {', '.join(sorted(known)[:12])}"
     return No(

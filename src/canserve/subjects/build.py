@@ -171,6 +171,8 @@ class FlagSyntax:
     dotted: bool
     """Whether ``--x.key value`` is read as ``--x '{"key": value}'``."""
     at: Site
+    inverses: bool = False
+    """Whether a pair ``--enable-x`` also answers to ``--disable-x``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,25 @@ def flag_syntax(reading: Reading) -> Fact[FlagSyntax]:
         if isinstance(found, Missing):
             return found
         if isinstance(found, ast.ClassDef):
-            read = FlagSyntax(_swaps_underscores(found), _splits_at_dots(found), Site(path, found.lineno))
+            at = Site(path, found.lineno)
+            read = FlagSyntax(
+                _swaps_underscores(found), _splits_at_dots(found), at, _has_inverses(reading, path, found)
+            )
             return reading.known(read, f"class {PARSER}", read.at)
     return reading.known(FlagSyntax(False, False, Site(ENTRY, 1)), f"no {PARSER}: plain argparse", *paths)
+
+
+def _has_inverses(reading: Reading, path: str, parser: ast.ClassDef) -> bool:
+    """Whether an action that the parser registers maps ``--enable-`` to ``--disable-``."""
+    for node in ast.walk(parser):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="register"), args=[_, _, ast.Name(id=action)]):
+                found = reading.excerpts.statement(path, action)
+                if isinstance(found, ast.ClassDef) and "'--enable-': '--disable-'" in ast.unparse(found):
+                    return True
+            case _:
+                pass
+    return False
 
 
 def _swaps_underscores(parser: ast.ClassDef) -> bool:
