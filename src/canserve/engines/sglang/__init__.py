@@ -17,6 +17,7 @@ from canserve.engines.sglang.places import TOP, first_files
 from canserve.engines.sglang.reading import Reading, attempt
 from canserve.engines.sglang.registry import Registry, read_registry
 from canserve.engines.sources import Sources
+from canserve.engines.static.collection import no_collection
 from canserve.facts import Fact, Known, Missing
 from canserve.subjects.build import (
     NOT_ASKED,
@@ -50,6 +51,10 @@ class SGLang:
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""
+        with no_collection():
+            return self._read(sources, identity, transformers, want)
+
+    def _read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         reading = Reading(sources, want, vllm=self._brings_vllm(sources, identity))
         found = attempt(_registry, reading)
         registry = found.value if isinstance(found, Known) else None

@@ -7,13 +7,12 @@ reads all historical forms of its fact, newest first, and says "unknown form" fo
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
+from canserve.engines.static.collection import no_collection
 from canserve.engines.vllm.attention import read_attention
 from canserve.engines.vllm.classes import ClassReader
 from canserve.engines.vllm.configs import nothing_rewritten, read_architecture_types, read_shims
@@ -46,7 +45,7 @@ class VLLM:
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want certainly needs; brings the first of them in itself."""
-        with _no_collection():
+        with no_collection():
             reading = Reading(sources)
             first = first_round(reading, want)
             sources.prefetch(first)
@@ -54,7 +53,7 @@ class VLLM:
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build from its files."""
-        with _no_collection():
+        with no_collection():
             return self._read(Reading(sources), identity, transformers, want)
 
     def _read(self, reading: Reading, identity: Identity, transformers: Transformers, want: Want) -> Build:
@@ -111,15 +110,3 @@ def _classes(
     reader = ClassReader(reading)
     names = registry.value.keys() if want.architectures is None else want.architectures
     return {name: reader.read(registry.value[name]) for name in sorted(names) if name in registry.value}
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector out while trees are parsed: it would walk millions of nodes in vain."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
