@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from reports import (
@@ -134,3 +135,13 @@ def test_what_is_skipped_for_every_build_is_said_once_at_the_end() -> None:
     text = check_text(report(no_report(), unknown_report()), PIPED)
     assert "every build:" not in text
     assert text.count("the profile names no driver") == 1
+
+
+def test_several_machines_with_several_results_are_told_apart() -> None:
+    build = no_report()
+    twice = [replace(build.findings[0], about=f"vllm==0.14.0 on {name}") for name in ("head", "second")]
+    both = replace(build, findings=(*twice, *build.findings[1:]))
+    text = check_text(report(both), PIPED)
+    assert "tokenizer-loadable (vllm==0.14.0 on head), tokenizer-loadable (vllm==0.14.0 on second)" in text
+    assert "architecture-registered: " in text
+    assert "`tokenizer-loadable (vllm==0.14.0 on head)`" in check_markdown(report(both))

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from canserve.api import BuildReport, Report
 from canserve.checks.reader import Check
+from canserve.facts import Evidence
 from canserve.render.escape import code, markdown
-from canserve.render.text import by_advice, describe, in_short, own_skips, shared_skips
-from canserve.verdict import Finding, No, Unknown, Yes, word
+from canserve.render.text import by_advice, describe, in_short, name_of, own_skips, shared_skips
+from canserve.verdict import No, Unknown, Yes, word
 
 
 def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str:
@@ -39,17 +40,17 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     for finding in (finding for group in by_advice(build.findings) for finding in group):
         explained = bool({"all", finding.check} & explain)
         if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
-            quiet.append(finding.check)
+            quiet.append(name_of(finding, build))
             continue
-        yield from _finding(finding, explained)
+        yield f"- **{word(finding.verdict)}** {code(name_of(finding, build))}: {markdown(finding.verdict.because)}"
+        yield from _advice(finding.verdict)
+        yield from _evidence(finding.evidence if explained else ())
     if quiet:
         yield f"- **yes**: {', '.join(map(code, quiet))}"
 
 
-def _finding(finding: Finding, explained: bool) -> Iterable[str]:
-    yield f"- **{word(finding.verdict)}** {code(finding.check)}: {markdown(finding.verdict.because)}"
-    yield from _advice(finding.verdict)
-    for look in finding.evidence if explained else ():
+def _evidence(looks: Iterable[Evidence]) -> Iterable[str]:
+    for look in looks:
         cut = "" if look.whole else " (partial look)"
         yield f"  - {code(look.subject)} {code(look.how)}: {markdown(look.saw)}{cut}"
 

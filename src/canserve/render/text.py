@@ -124,18 +124,25 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
     for group in by_advice(build.findings):
         reasons: dict[str, list[str]] = {}
         for finding in group:
+            name = name_of(finding, build)
             if {"all", finding.check} & look.explain:
-                yield _paragraph(word(finding.verdict), f"{finding.check}: ", finding.verdict.because)
+                yield _paragraph(word(finding.verdict), f"{name}: ", finding.verdict.because)
                 yield from _evidence(finding.evidence, build.target)
             elif isinstance(finding.verdict, Yes) and not finding.verdict.needs:
-                quiet.append(finding.check)
+                quiet.append(name)
             else:
-                reasons.setdefault(finding.verdict.because, []).append(finding.check)
+                reasons.setdefault(finding.verdict.because, []).append(name)
         for because, checks in reasons.items():
             yield _paragraph(word(group[0].verdict), f"{', '.join(checks)}: ", because)
         yield from _advice(group[0].verdict)
     if quiet:
         yield _paragraph("yes", "", ", ".join(quiet))
+
+
+def name_of(finding: Finding, build: BuildReport) -> str:
+    """The check's name; and about what, where the build was judged on several machines with several results."""
+    several = sum(other.check == finding.check for other in build.findings) > 1
+    return f"{finding.check} ({finding.about})" if several else finding.check
 
 
 _RANK: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
