@@ -46,7 +46,7 @@ def read_release(
     except TreeError as error:
         return error.missing
     sources.prefetch(_interesting(sources))
-    return _tables(Library(sources, memory))
+    return tables_of(Library(sources, memory))
 
 
 def _interesting(sources: Sources) -> Iterable[str]:
@@ -59,7 +59,8 @@ def _inside(module: str) -> str:
     return module.removeprefix(f"{PACKAGE}.")
 
 
-def _tables(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
+def tables_of(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
+    """What is kept of one release, and which tables could not be read in whole."""
     types, architectures = library.config_types, library.architectures
     if isinstance(types, Missing):
         return types

@@ -59,8 +59,9 @@ class ShippedTable:
         if recorded is not None and not self._is_unread("imports", at):
             return holds(recorded, at)
         homes = self._homes.get(name, {})
-        if any(holds(runs, at) for home, runs in homes.items() if f"{home}.".startswith(f"{inside}.")):
-            return True  # offered by the module, or by one inside the package
+        # What a module offers, the model's package offers as well.
+        if any(holds(runs, at) for home, runs in homes.items() if inside in {home, home.rpartition(".")[0]}):
+            return True
         return True if self._answer("modules", f"{inside}.{name}", at) else None
 
     def backend_tests(self, version: str, architecture: str) -> frozenset[str] | None:
