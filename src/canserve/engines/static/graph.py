@@ -305,6 +305,8 @@ class ClassGraph:
         found = self.attribute(site, name)
         if found is None or not isinstance(found.node, ast.expr):
             return None
+        if isinstance(found.node, ast.Constant):  # most are: no need to evaluate the module around it
+            return found.node.value
         return self.constants.value(found.owner.path, found.node)
 
     def _class_constant(self, ref: Ref, name: str) -> Value | None:
