@@ -39,10 +39,11 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     quiet: list[str] = []
     for finding in (finding for group in by_advice(build.findings) for finding in group):
         explained = bool({"all", finding.check} & explain)
+        name = name_of(finding, build)
         if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
-            quiet.append(name_of(finding, build))
+            quiet.append(name)
             continue
-        yield f"- **{word(finding.verdict)}** {code(name_of(finding, build))}: {markdown(finding.verdict.because)}"
+        yield f"- **{word(finding.verdict)}** {code(name)}: {markdown(finding.verdict.because)}"
         yield from _advice(finding.verdict)
         yield from _evidence(finding.evidence if explained else ())
     if quiet:

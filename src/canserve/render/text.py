@@ -140,7 +140,7 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
 
 
 def name_of(finding: Finding, build: BuildReport) -> str:
-    """The check's name; and about what, where the build was judged on several machines with several results."""
+    """The check's name; and about what, where it gave several results for several machines."""
     several = sum(other.check == finding.check for other in build.findings) > 1
     return f"{finding.check} ({finding.about})" if several else finding.check
 
