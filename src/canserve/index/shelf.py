@@ -77,6 +77,15 @@ def holds(text: str, position: int) -> bool:
     return False
 
 
+def contents(shelf: Shelf, table: str) -> list[frozenset[str]]:
+    """What a table holds, release by release."""
+    found: list[set[str]] = [set() for _ in shelf.releases]
+    for name, text in shelf.tables.get(table, {}).items():
+        for position in expand(text):
+            found[position].add(name)
+    return [frozenset(names) for names in found]
+
+
 def tabulate(rows: Sequence[Mapping[str, Iterable[str]]]) -> dict[str, dict[str, str]]:
     """Rows of ``{table: names}``, one a release, turned into ``{table: {name: runs}}``."""
     found: dict[str, dict[str, list[int]]] = {}

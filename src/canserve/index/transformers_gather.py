@@ -55,6 +55,10 @@ def _interesting(sources: Sources) -> Iterable[str]:
             yield path
 
 
+def _wanted(module: str) -> bool:
+    return not module.rpartition(".")[2].startswith(_LEFT_OUT)
+
+
 def _inside(module: str) -> str:
     return module.removeprefix(f"{PACKAGE}.")
 
@@ -76,7 +80,7 @@ def tables_of(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
         "config_types": tuple(sorted(types.value)),
         "public": tuple(sorted(public.names)),
         "modules": tuple(sorted(_inside(m) for m in library.names.modules() if m != PACKAGE)),
-        "homes": tuple(sorted(f"{_inside(module)} {name}" for module, name in library.names.homes())),
+        "homes": tuple(sorted(f"{_inside(m)} {name}" for m, name in library.names.homes() if _wanted(m))),
         "classes": tuple(sorted(f"{t} {name}" for name, of in classes.types.items() for t in of)),
         "plain": tuple(sorted(f"{t} {name}" for t, names in classes.plain.items() for name in names)),
         "generative": tuple(sorted(classes.generative)),

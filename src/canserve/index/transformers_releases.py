@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.table import tokenizer_classes
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
-from canserve.index.shelf import Shelf, ShelfError, holds, shipped
+from canserve.index.shelf import Shelf, ShelfError, contents, holds, shipped
 from canserve.subjects.build import TransformersTable
 
 PROJECT = "transformers"
@@ -28,6 +28,7 @@ class ShippedTable:
         self._shelf = shelf
         self.versions: Sequence[str] = tuple(str(row["version"]) for row in shelf.releases)
         self._at: Mapping[str, int] = {version: at for at, version in enumerate(self.versions)}
+        self._contents: dict[str, Sequence[frozenset[str]]] = {}
 
     def yanked(self, version: str) -> bool:
         """Whether its authors withdrew the version."""
@@ -103,10 +104,10 @@ class ShippedTable:
         return Evidence(f"{PROJECT}=={version}", "release index", saw, when=self._shelf.built)
 
     def _names(self, table: str, version: str) -> frozenset[str]:
+        if table not in self._contents:
+            self._contents[table] = contents(self._shelf, table)
         at = self._at.get(version)
-        if at is None:
-            return frozenset()
-        return frozenset(name for name, runs in self._shelf.tables.get(table, {}).items() if holds(runs, at))
+        return frozenset() if at is None else self._contents[table][at]
 
     def _answer(self, table: str, name: str, at: int) -> bool | None:
         if holds(self._shelf.tables.get(table, {}).get(name, ""), at):
