@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from canserve.checks.architecture import route
 from canserve.checks.case import Case
+from canserve.checks.config import effective_type
 from canserve.checks.gates import look
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
@@ -84,7 +85,7 @@ def draft_classes(reader: Reader, case: Case) -> tuple[str, ...]:
     """The classes that the build may load for the model's own extra layers; empty: it has none for it."""
     by_name = reader.read(case.build.draft_classes)
     nested = reader.read(case.model.nested)
-    names = (*reader.read(case.model.architectures), reader.read(case.model.model_type))
+    names = (*reader.read(case.model.architectures), effective_type(reader, case))
     names += tuple(part.model_type for part in nested)
     return next((by_name[name] for name in names if name is not None and name in by_name), ())
 
