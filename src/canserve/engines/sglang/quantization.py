@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from canserve.engines.quantized import QuantClasses
 from canserve.engines.sglang.places import COLLECTORS, MODEL_CONFIG, QUANTIZATION
@@ -109,8 +109,8 @@ def read_vendors(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
         match = re.search(rf"\b{platform}_supported_quantization = (?=\[)", text)
         listed = expression_at(text, match.end()) if match else None
         if listed is not None and path is not None:
-            names: Hashable = strings(reading.graph.constants.value(path, listed))
-            if isinstance(names, tuple):
+            names = strings(reading.graph.constants.value(path, listed))
+            if names is not None:
                 found[vendor] = names
     saw = f"{len(found)} lists of methods for other platforms"
     return Known(found, (reading.sources.seen(path or MODEL_CONFIG[0], saw),))

@@ -18,7 +18,7 @@ from canserve.engines.sglang.reading import Reading
 from canserve.engines.static.guards import guard_truth
 from canserve.engines.static.modules import module_of
 from canserve.engines.static.scan import flat
-from canserve.engines.static.sites import Absent, ClassSite, External, ModuleSite
+from canserve.engines.static.sites import Absent, ClassSite, External
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Registered, Site
 
@@ -299,4 +299,4 @@ def _chained(reading: Reading, path: str) -> Registry:
 
 
 def _is_class(reading: Reading, path: str, name: str) -> bool:
-    return isinstance(reading.graph.resolve(module_of(path), name)[0], ClassSite | ModuleSite)
+    return isinstance(reading.graph.resolve(module_of(path), name)[0], ClassSite)
