@@ -35,6 +35,15 @@ def test_a_template_that_renders_everything() -> None:
     assert "not " not in got.because
 
 
+def test_a_model_for_text_alone_is_not_blamed_for_images() -> None:
+    got = verdict(
+        "{% for m in messages %}{% if m.content is not string %}{{ raise_exception('text only') }}{% endif %}"
+        "{{ m.content }}{% endfor %}"
+    )
+    assert isinstance(got, Yes)
+    assert "text only" not in got.because
+
+
 def test_what_only_some_conversations_need_is_noted() -> None:
     got = verdict(
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + PLAIN
@@ -53,6 +62,19 @@ def test_a_template_for_parts_only_renders_too() -> None:
 def test_a_template_that_needs_tools() -> None:
     got = verdict("{% if tools | length > 0 %}{{ tools | tojson }}{% endif %}" + PLAIN)
     assert got == Yes("renders, but only with tools", ("tools in every request",))
+
+
+def test_a_template_of_its_own_for_tools() -> None:
+    facts: dict[str, Any] = {
+        "chat_template": Known(PLAIN + "{{ raise_exception('no tools') if tools }}", seen("template")),
+        "named_templates": Known({"tool_use": PLAIN}, seen("tool_use template")),
+    }
+    got = CHECK.judge(case(stored(**facts)))
+    assert isinstance(got, Finding)
+    assert isinstance(got.verdict, Yes)
+    assert "a tool call and its result" in got.verdict.because
+    assert "no tools" not in got.verdict.because
+    assert any(look.saw == "tool_use template" for look in got.evidence)
 
 
 def test_a_template_that_cannot_be_parsed() -> None:

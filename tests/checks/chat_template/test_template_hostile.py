@@ -104,8 +104,9 @@ def test_bombs_end_undecided_soon_and_small(name: str) -> None:
 
 
 def test_all_conversations_share_one_budget() -> None:
+    source = "{% for i in range(99999) %}{{ messages }}{% endfor %}"
     start = time.process_time()
-    verdict = judge(renderings("{% for i in range(99999) %}{{ messages }}{% endfor %}"))
+    verdict = judge(renderings(source, source))
     assert isinstance(verdict, Unknown)
     assert time.process_time() - start < SECONDS
 
@@ -136,11 +137,11 @@ from canserve.checks.chat_template.check import judge, renderings
 
 TEMPLATES = {templates!r}
 for source in TEMPLATES:
-    judge(renderings(source))  # imports happen here, before we listen
+    judge(renderings(source, source))  # imports happen here, before we listen
 seen = []
 sys.addaudithook(lambda event, args: seen.append(event))
 for source in TEMPLATES:
-    judge(renderings(source))
+    judge(renderings(source, source))
 print(" ".join(sorted(set(seen))))
 """
 

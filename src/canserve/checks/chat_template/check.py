@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from canserve.checks.chat_template.render import Rendering
     from canserve.checks.chat_template.samples import Sample
 
+WITH_TOOLS = "tool_use"
+"""The named template that transformers takes when a request names tools."""
+
 
 def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``chat-template-renders``."""
@@ -26,18 +29,22 @@ def run(reader: Reader, case: Case) -> Verdict:
         raise NotApplicable(
             "the model has no chat template: it serves completions; chat needs --chat-template FILE"
         )
-    return judge(renderings(source))
+    named = reader.try_read(case.model.named_templates) or {}
+    return judge(renderings(source, named.get(WITH_TOOLS, source)))
 
 
-def renderings(source: str) -> Mapping[Sample, Rendering]:
-    """What the template makes of every sample conversation, within one budget."""
+def renderings(source: str, with_tools: str) -> Mapping[Sample, Rendering]:
+    """What the templates for requests without and with tools make of every sample, within one budget."""
     # jinja2 takes longer to import than most checks take to run.
     from canserve.checks.chat_template.budget import Budget
     from canserve.checks.chat_template.render import render
     from canserve.checks.chat_template.samples import SAMPLES
 
     budget = Budget()
-    return {sample: render(source, sample.variables(), budget) for sample in SAMPLES}
+    return {
+        sample: render(with_tools if sample.tools else source, sample.variables(), budget)
+        for sample in SAMPLES
+    }
 
 
 def judge(rendered: Mapping[Sample, Rendering]) -> Verdict:
