@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from archives import tarred
 from canserve.facts import Cause, Missing
 from canserve.trees.archive.blob import FileBlob
-from canserve.trees.archive.sdist import MAX_KEPT, TarTree, is_tar
+from canserve.trees.archive.sdist import MAX_KEPT, TarTree
+from canserve.trees.index.opening import is_tar
 from canserve.trees.tree import TreeError
 
 FILES = {

@@ -74,6 +74,14 @@ def test_neither_bodies_nor_headers_may_drip(site: Site, web: Web, slow: object)
     assert time.monotonic() - start < 4
 
 
+def test_patience_counts_where_the_timeout_is_longer(site: Site) -> None:
+    web = Web(replace(QUICK, timeout=30.0), pause=lambda seconds: None)
+    start = time.monotonic()
+    with pytest.raises(WebError):
+        web.page(site.put("/silent", lambda handler: time.sleep(6)), "*/*", 100)
+    assert time.monotonic() - start < 4
+
+
 def test_redirects_are_followed_so_far(site: Site, web: Web) -> None:
     site.put("/end", page(b"here"))
     for hop in range(MAX_HOPS):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from canserve.engines import Engine, engines
 from canserve.engines.sources import Sources
+from canserve.engines.transformers import read_table
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.probes.build_target import Means, Opened, open_target
 from canserve.probes.discover import Found, discover
@@ -44,7 +45,7 @@ class BuildOptions:
     """CPU architecture whose wheel is meant, ``x86_64`` or ``aarch64``; None: not said."""
     table: Fact[TransformersTable] = NO_TABLE
     """Of all released versions."""
-    read_table: ReadTable | None = None
+    read_table: ReadTable = field(default=read_table)
     """For installations that are not (or not exactly) a released version."""
     cache: Cache = field(default_factory=Cache)
     web: Web | None = None
@@ -119,7 +120,7 @@ def _table(
     subject: str, found: Found, installed: Fact[str | None], options: BuildOptions
 ) -> Fact[TransformersTable]:
     """The shipped table; for an installation that is not one of its releases, what its own files say."""
-    if isinstance(installed, Missing) or installed.value is None or options.read_table is None:
+    if isinstance(installed, Missing) or installed.value is None:
         return options.table
     sources = found.installed_sources(LIBRARY, f"{subject}: {LIBRARY} {installed.value}")
     if sources is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -21,6 +20,8 @@ def fanout(job: Callable[[T], R], items: Sequence[T], width: int = WIDTH) -> lis
     """
     if len(items) <= 1 or width <= 1:
         return [job(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(min(width, len(items)), thread_name_prefix="fanout")
     try:
         return list(pool.map(job, items))

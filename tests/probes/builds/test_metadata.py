@@ -16,7 +16,7 @@ from canserve.facts import Fact, Known, Missing
 from canserve.probes.discover.environment import Place, egg_info
 from canserve.probes.discover.links import direct_url, egg_link, finder_mapping, joined, pth
 from canserve.probes.discover.look import Look
-from canserve.probes.discover.metadata import Metadata, read_metadata
+from canserve.probes.discover.metadata import Metadata, core_headers, read_metadata
 from canserve.trees.folder import FolderTree
 
 T = TypeVar("T")
@@ -183,3 +183,28 @@ def test_any_text_is_read(text: str) -> None:
     finder_mapping(text)
     direct_url(text)
     egg_link(text)
+
+
+def test_core_headers_are_those_of_the_standard_parser(tmp_path: Path) -> None:
+    """On whatever is installed here, compared with the packaging library's reading."""
+    import sysconfig
+
+    from packaging.metadata import parse_email
+
+    files = sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info/METADATA"))
+    assert len(files) > 20
+    for path in files:
+        data = path.read_bytes()
+        raw, _ = parse_email(data)
+        mine = core_headers(data)
+        assert mine["version"] == [raw["version"]]
+        assert mine.get("requires-python", [None]) == [raw.get("requires_python")]
+        assert mine.get("requires-dist", []) == raw.get("requires_dist", [])
+
+
+def test_core_headers_of_folded_and_broken_files() -> None:
+    folded = (
+        b"Version: 1.0\nRequires-Dist: a\n        >=1\nLicense: x\n |y\nRequires-Dist: b\n\nVersion: 2.0\n"
+    )
+    assert core_headers(folded) == {"version": ["1.0"], "requires-dist": ["a >=1", "b"], "license": ["x |y"]}
+    assert core_headers(b" continued\nnothing\n\xff: \xff\n") == {"\ufffd": ["\ufffd"]}

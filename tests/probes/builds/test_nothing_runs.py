@@ -42,8 +42,9 @@ def watch(event, arguments):
         return
     if event == "exec" and root in arguments[0].co_filename:
         wrong.append(("exec", arguments[0].co_filename))
-    elif event == "compile" and arguments[1] != "<unknown>":
-        wrong.append(("compile", arguments[1]))
+    elif event == "compile" and arguments[1] != "<unknown>":  # that is what ast.parse calls a text
+        if root in str(arguments[1]) or "sprung" in str(arguments[0]):
+            wrong.append(("compile", arguments[1]))
     elif event == "import" and str(arguments[0]).split(".")[0] in ("eng", "vllm", "sglang", "transformers", "torch"):
         wrong.append(("import", arguments[0]))
     elif event == "open" and isinstance(arguments[0], str) and root in arguments[0]:

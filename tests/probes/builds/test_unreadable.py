@@ -24,7 +24,7 @@ import json, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from small_engine import ENGINES
-import canserve.trees.view, canserve.probes.discover.metadata, packaging.metadata, email.parser
+import canserve.trees.view, canserve.probes.discover.metadata, tomllib
 from canserve.facts import Missing
 from canserve.probes.build import BuildOptions, read_build
 from canserve.probes.discover import discover
@@ -107,3 +107,11 @@ def test_the_installed_engine_cannot_be_listed(image: Path) -> None:
     got = seen(image)
     assert got["cause"] == "unavailable"
     assert f"{DIST}/eng" in got["why"]
+
+
+def test_the_code_of_an_editable_install_cannot_be_listed(image: Path) -> None:
+    lay(image, {**installed(DIST, "eng", "1.2"), f"{DIST}/_eng.pth": "/opt/eng\n"})
+    (image / "opt/eng").chmod(0)
+    got = seen(image)
+    assert got["cause"] == "unavailable"
+    assert "opt/eng" in got["why"]

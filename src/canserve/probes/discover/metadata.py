@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packaging.metadata import parse_email
 from packaging.version import InvalidVersion, Version
 
 from canserve.facts import Evidence, Fact, Known, Missing
@@ -25,6 +23,7 @@ from canserve.probes.discover.requirement_files import from_egg_info, from_files
 from canserve.trees.names import below, unreadable
 
 MAX_REQUIRES = 5_000
+MAX_LINES = 20_000
 _VERSION_FILES = ("_version.py", "version.py", "__init__.py")
 _VERSION_NAMES = frozenset({"__version__", "version"})
 
@@ -52,10 +51,33 @@ def read_metadata(package: Place, info: Place | None) -> Metadata:
 
 @dataclass(frozen=True, slots=True)
 class _Core:
-    """Core metadata: the headers of METADATA or PKG-INFO."""
+    """Core metadata: the headers of METADATA or PKG-INFO, their names in lower case."""
 
-    values: Mapping[str, Any]
+    headers: Mapping[str, list[str]]
     evidence: Evidence
+
+    def first(self, name: str) -> str | None:
+        return self.headers.get(name, [None])[0]
+
+
+def core_headers(data: bytes) -> dict[str, list[str]]:
+    """Headers up to the first empty line; every line of a repeated one. Standard: Core metadata, PEP 566.
+
+    Read here, for the standard library's mail parser takes longer to load than everything else together.
+    """
+    headers: dict[str, list[str]] = {}
+    last: list[str] = []
+    for line in data.decode("utf-8", "replace").splitlines()[:MAX_LINES]:
+        if not line.strip():
+            break
+        name, colon, value = line.partition(":")
+        if line[0] in " \t|":
+            if last:
+                last[-1] += f" {line.strip()}"
+        elif colon:
+            last = headers.setdefault(name.strip().lower(), [])
+            last.append(value.strip())
+    return headers
 
 
 def _core(root: Place, info: Place | None) -> _Core | Missing | None:
@@ -69,9 +91,9 @@ def _core(root: Place, info: Place | None) -> _Core | Missing | None:
         if isinstance(found, Missing):
             trouble = trouble or found
         elif found.value is not None:
-            values, _ = parse_email(found.value)
-            if "version" in values:
-                return _Core(values, place.look.seen(path, f"version {str(values['version'])[:60]}"))
+            headers = core_headers(found.value)
+            if "version" in headers:
+                return _Core(headers, place.look.seen(path, f"version {headers['version'][0][:60]}"))
             trouble = trouble or unreadable(place.look.tree.subject, path, "core metadata without a version")
     return trouble
 
@@ -85,6 +107,8 @@ def _project(root: Place) -> tuple[Mapping[str, Any], Evidence] | Missing | None
             return found
         if found.value is None:
             continue
+        import tomllib
+
         try:
             table = tomllib.loads(found.value.decode("utf-8", "replace")).get("project")
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -98,7 +122,7 @@ def _version(
     package: Place, core: _Core | Missing | None, project: tuple[Mapping[str, Any], Evidence] | Missing | None
 ) -> Fact[str]:
     if isinstance(core, _Core):
-        return Known(str(core.values["version"])[:200], (core.evidence,))
+        return Known((core.first("version") or "")[:200], (core.evidence,))
     for name in _VERSION_FILES:
         if (found := literal_version(package.look, below(package.path, name))) is not None:
             return found
@@ -148,8 +172,8 @@ def _requires_python(
     core: _Core | Missing | None, project: tuple[Mapping[str, Any], Evidence] | Missing | None
 ) -> Fact[str | None]:
     if isinstance(core, _Core):
-        stated = core.values.get("requires_python")
-        return Known(stated[:200] if isinstance(stated, str) else None, (core.evidence,))
+        python = core.first("requires-python")
+        return Known(python[:200] if python else None, (core.evidence,))
     if isinstance(project, tuple):
         stated = project[0].get("requires-python")
         return Known(stated[:200] if isinstance(stated, str) else None, (project[1],))
@@ -166,8 +190,8 @@ def _requires(
     project: tuple[Mapping[str, Any], Evidence] | Missing | None,
 ) -> Fact[tuple[str, ...]]:
     installed = info is not None and info.path.endswith(".dist-info")
-    if isinstance(core, _Core) and (installed or core.values.get("requires_dist")):
-        lines = tuple(str(line)[:1_000] for line in core.values.get("requires_dist", ())[:MAX_REQUIRES])
+    if isinstance(core, _Core) and (installed or core.first("requires-dist")):
+        lines = tuple(line[:1_000] for line in core.headers.get("requires-dist", [])[:MAX_REQUIRES])
         return Known(lines, (core.evidence,))
     if isinstance(core, Missing):
         return core

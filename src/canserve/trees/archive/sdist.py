@@ -247,9 +247,3 @@ def _opened(blob: Blob) -> _Readable:
     if start.startswith(b"\xfd7zXZ\0"):
         return lzma.LZMAFile(stream, "rb")  # type: ignore[arg-type]
     return stream
-
-
-def is_tar(blob: Blob) -> bool:
-    """Whether a file begins like a tar archive, packed or not."""
-    start = blob.spans([(0, min(blob.size, 262))])[0]
-    return start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")) or start[257:262] == b"ustar"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from canserve.trees.archive.blob import FileBlob
+from canserve.trees.archive.blob import Blob, FileBlob
 from canserve.trees.archive.remote import Place, Remote, RemoteBlob, download
-from canserve.trees.archive.sdist import TarTree, is_tar
 from canserve.trees.archive.zip import ZipTree
 from canserve.trees.tree import Tree
 
@@ -16,7 +15,7 @@ def open_archive(path: Path, subject: str) -> Tree:
     """A wheel or source distribution on this machine. Raises TreeError."""
     blob = FileBlob(path, subject)
     if is_tar(blob):
-        return TarTree(blob, subject, "source distribution")
+        return _tar(blob, subject, "source distribution")
     return ZipTree(blob, subject, "wheel" if path.suffix == ".whl" else "zip archive")
 
 
@@ -27,7 +26,7 @@ def open_remote(remote: Remote, place: Place, subject: str) -> Tree:
         return open_archive(Path(unquote(parts.path)), subject)
     if not remote.name.endswith((".whl", ".zip")):
         blob = download(remote, place, subject)
-        return TarTree(blob, subject, "source distribution on the package index, downloaded whole")
+        return _tar(blob, subject, "source distribution on the package index, downloaded whole")
     ranges = RemoteBlob(remote, place, subject)
     tree = ZipTree(ranges, subject, "")
     kind = "wheel" if remote.name.endswith(".whl") else "source distribution"
@@ -35,3 +34,15 @@ def open_remote(remote: Remote, place: Place, subject: str) -> Tree:
     if ranges.refused:
         tree.origin = f"{kind} on the package index, downloaded whole: {ranges.refused}"
     return tree
+
+
+def _tar(blob: Blob, subject: str, origin: str) -> Tree:
+    from canserve.trees.archive.sdist import TarTree
+
+    return TarTree(blob, subject, origin)
+
+
+def is_tar(blob: Blob) -> bool:
+    """Whether a file begins like a tar archive, packed or not."""
+    start = blob.spans([(0, min(blob.size, 262))])[0]
+    return start.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")) or start[257:262] == b"ustar"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from html.parser import HTMLParser
-from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from dataclasses import dataclass, replace
+from urllib.parse import urldefrag, urljoin
 
 from packaging.utils import (
     InvalidSdistFilename,
@@ -24,8 +21,6 @@ ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+ht
 JSON_KIND = "application/vnd.pypi.simple.v1+json"
 MAX_FILES = 50_000
 MAX_TEXT = 2_000
-MAX_SECONDS = 10.0
-_STEP = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +145,20 @@ def _yanked(value: object) -> str | None:
     return "" if value is True else None
 
 
+def _html_links(body: bytes, url: str) -> Iterator[Link]:
+    from canserve.trees.index.anchors import anchors
+
+    api, base, links = anchors(body)
+    check_api(api)
+    root = urljoin(url, base) if base else url
+    return (replace(link, url=urljoin(root, link.url)) for link in links)
+
+
 def _json_links(body: bytes) -> Iterator[Link]:
     page = json.loads(body)
     if not isinstance(page, dict) or not isinstance(page.get("files"), list):
         raise PageError("JSON without a list of files")
-    _check_api(page.get("meta", {}).get("api-version") if isinstance(page.get("meta"), dict) else None)
+    check_api(page.get("meta", {}).get("api-version") if isinstance(page.get("meta"), dict) else None)
     for entry in page["files"]:
         if not isinstance(entry, dict):
             continue
@@ -168,49 +172,7 @@ def _json_links(body: bytes) -> Iterator[Link]:
             )  # fmt: skip
 
 
-def _check_api(version: object) -> None:
+def check_api(version: object) -> None:
+    """Refuse a major version that is not known. Raises PageError."""
     if version is not None and str(version).partition(".")[0] != "1":
         raise PageError(f"version {str(version)[:20]!r} of the index format is not known here")
-
-
-class _Anchors(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.links: list[Link] = []
-        self.base: str | None = None
-        self.api: str | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values: dict[str, Any] = dict(attrs)
-        if tag == "base" and self.base is None:
-            self.base = values.get("href")
-        elif tag == "meta" and values.get("name") == "pypi:repository-version":
-            self.api = values.get("content")
-        elif tag == "a" and values.get("href") and len(self.links) <= MAX_FILES:
-            self.links.append(_anchor(values))
-
-
-def _anchor(values: Mapping[str, Any]) -> Link:
-    href = str(values["href"])
-    yanked = (values["data-yanked"] or "") if "data-yanked" in values else False
-    stated = values.get("data-core-metadata", values.get("data-dist-info-metadata")) or ""
-    metadata = {"sha256": stated.removeprefix("sha256=")} if stated.startswith("sha256=") else False
-    name = unquote(urlsplit(href).path.rpartition("/")[2])
-    return Link(name, href, {}, None, values.get("data-requires-python"), yanked, metadata)
-
-
-def _html_links(body: bytes, url: str) -> Iterator[Link]:
-    parser = _Anchors()
-    text, stop = body.decode("utf-8", "replace"), time.monotonic() + MAX_SECONDS
-    for start in range(0, len(text), _STEP):
-        parser.feed(text[start : start + _STEP])
-        # The parser looks again and again at what is not closed: such a page would take hours.
-        if len(parser.rawdata) > 4 * _STEP or time.monotonic() > stop:
-            raise PageError("HTML that does not end")
-    _check_api(parser.api)
-    base = urljoin(url, parser.base) if parser.base else url
-    for link in parser.links:
-        yield Link(
-            link.name, urljoin(base, link.url), link.hashes, link.size, link.requires_python, link.yanked,
-            link.metadata,
-        )  # fmt: skip
