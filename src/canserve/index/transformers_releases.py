@@ -79,7 +79,7 @@ class ShippedTable:
         at = self._at.get(version)
         if at is None:
             return ()
-        plain = [name for name, runs in self._by_type("plain", model_type) if holds(runs, at)]
+        plain = sorted(name for name, runs in self._by_type("plain", model_type) if holds(runs, at))
         every = [name for name, runs in self._by_type("classes", model_type) if holds(runs, at)]
         generative = self._shelf.tables.get("generative", {})
         others = [name for name in every if name not in plain]

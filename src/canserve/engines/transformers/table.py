@@ -41,7 +41,7 @@ def merge(tables: Iterable[TransformersTable]) -> TransformersTable:
 
 def architectures_of(model_type: str, found: Architectures) -> tuple[str, ...]:
     """Classes mapped to a type: the plain ones first, then those that generate text, then the others."""
-    plain = found.plain.get(model_type, ())
+    plain = sorted(found.plain.get(model_type, ()))
     others = (name for name, types in found.types.items() if model_type in types and name not in plain)
     return (*plain, *sorted(others, key=lambda name: (name not in found.generative, name)))
 
