@@ -68,7 +68,7 @@ def core_headers(data: bytes) -> dict[str, list[str]]:
     headers: dict[str, list[str]] = {}
     last: list[str] = []
     for line in data.decode("utf-8", "replace").splitlines()[:MAX_LINES]:
-        if not line.strip():
+        if not line:  # a line of blanks only is part of a folded header: licences have them
             break
         name, colon, value = line.partition(":")
         if line[0] in " \t|":
@@ -129,6 +129,9 @@ def _version(
     stated = project[0].get("version") if isinstance(project, tuple) else None
     if isinstance(project, tuple) and isinstance(stated, str) and _usable(stated):
         return Known(stated, (project[1],))
+    root = package.path.rpartition("/")[0]
+    if (written := _setup_version(package.look, root)) is not None:
+        return written
     if isinstance(core, Missing):
         return core
     where = package.path or "the package"
@@ -136,18 +139,42 @@ def _version(
     return unreadable(package.look.tree.subject, where, why, "build or install it, and name the result")
 
 
-def literal_version(look: Look, path: str) -> Known[str] | None:
-    """``__version__ = "1.2"`` at the top level of a module, unconditionally; None: not there like this."""
-    text = look.text(path)
-    if text is None:
-        return None
+def _setup_version(look: Look, root: str) -> Known[str] | None:
+    """``version`` as a literal in setup.cfg, or in the call of ``setup`` in setup.py."""
+    path = below(root, "setup.cfg")
+    metadata = re.search(r"^\[metadata\]$(.*?)(?=^\[|\Z)", look.text(path) or "", re.MULTILINE | re.DOTALL)
+    stated = re.search(r"^version\s*=\s*(\S+)\s*$", metadata[1], re.MULTILINE) if metadata else None
+    if stated and _usable(stated[1]):
+        return Known(stated[1], (look.seen(path, stated[0].strip()),))
+    path = below(root, "setup.py")
+    for node in ast.walk(_parsed(look.text(path)) or ast.Module([], [])):
+        match node:
+            case ast.Call(func=ast.Name(id="setup") | ast.Attribute(attr="setup"), keywords=keywords):
+                for word in keywords:
+                    match word:
+                        case ast.keyword(arg="version", value=ast.Constant(value=str(version))):
+                            if _usable(version):
+                                return Known(version, (look.seen(f"{path}:{word.value.lineno}", version),))
+                        case _:
+                            pass
+            case _:
+                pass
+    return None
+
+
+def _parsed(text: str | None) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(text).body
+            return None if text is None else ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    for node in body:
+
+
+def literal_version(look: Look, path: str) -> Known[str] | None:
+    """``__version__ = "1.2"`` at the top level of a module, unconditionally; None: not there like this."""
+    tree = _parsed(look.text(path))
+    for node in tree.body if tree else []:
         match node:
             case ast.Assign(targets=targets, value=ast.Constant(value=str(version))):
                 names = targets
