@@ -67,6 +67,8 @@ def test_versions(tmp_path: Path, files: dict[str, str], version: str) -> None:
         {"eng/version.py": "__version__ = '0.0.0'\n"},
         {"eng/version.py": "__version__ = '1.0'\n)("},
         {"pyproject.toml": '[project]\nname = "eng"\ndynamic = ["version"]\n[tool.setuptools_scm]\n'},
+        {"setup.cfg": "[options]\nversion = 1.0\n[metadata]\nversion = attr: eng.__version__\n"},
+        {"setup.py": "setup(version=get_version())\nother(version='1.0')\nversion = '2.0'\n"},
         {"pyproject.toml": "[project\n"},
         {"pyproject.toml": "a = " + "[" * 5000},
         {"PKG-INFO": "Name: eng\n"},

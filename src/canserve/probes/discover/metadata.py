@@ -147,16 +147,16 @@ def _setup_version(look: Look, root: str) -> Known[str] | None:
     if stated and _usable(stated[1]):
         return Known(stated[1], (look.seen(path, stated[0].strip()),))
     path = below(root, "setup.py")
-    for node in ast.walk(_parsed(look.text(path)) or ast.Module([], [])):
+    tree = _parsed(look.text(path))
+    for node in ast.walk(tree) if tree else ():
         match node:
-            case ast.Call(func=ast.Name(id="setup") | ast.Attribute(attr="setup"), keywords=keywords):
-                for word in keywords:
-                    match word:
-                        case ast.keyword(arg="version", value=ast.Constant(value=str(version))):
-                            if _usable(version):
-                                return Known(version, (look.seen(f"{path}:{word.value.lineno}", version),))
-                        case _:
-                            pass
+            case ast.Call(func=ast.Name(id="setup") | ast.Attribute(attr="setup"), keywords=words):
+                version = next((word.value for word in words if word.arg == "version"), None)
+            case _:
+                continue
+        match version:
+            case ast.Constant(value=str(text), lineno=line) if _usable(text):
+                return Known(text, (look.seen(f"{path}:{line}", repr(text)),))
             case _:
                 pass
     return None
