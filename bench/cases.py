@@ -59,9 +59,10 @@ def row(data: Mapping[str, Any]) -> Row:
     version = exact_version(text) if data.get("engine_version_kind") in ("exact", "min", "nightly") else None
     pinned = re.search(r"transformers (\d[\w.]*)", text)
     architecture = data.get("architecture")
-    model_type = None
+    model_type: str | None = None
     if isinstance(architecture, str) and architecture.startswith("model_type:"):
-        architecture, model_type = None, architecture.split(":", 1)[1]
+        model_type = architecture.split(":", 1)[1]
+        architecture = None
     why_not = ""
     if engine is None:
         why_not = f"engine {data.get('engine')} is not read statically"

@@ -1,6 +1,6 @@
 """Confusion table of `check` over the public cases, per class of reason.
 
-Usage: python bench/verdicts.py [--rows N] [--verbose]
+Usage: python bench/verdicts.py [--every N] [--verbose]
 Every row that names an engine we read, a release and a class is put to `canserve.check` as a user would
 put it. A row stated to work must not be called no by a check whose subject lies in the row's claim scope;
 an arch, config or version row stated to fail, with an exact version and a known class, must be called no.
@@ -154,7 +154,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=None, help="only the first N rows of each file")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth row that is stated to work")
     parser.add_argument("--verbose", action="store_true", help="print every judged row")
     given = parser.parse_args()
     model_types = types_by_architecture()
@@ -168,8 +168,8 @@ def main() -> int:
         ):
             counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
             left_out: collections.Counter[str] = collections.Counter()
-            for one in list(rows(file))[: given.rows]:
-                works = file == "verdict_works.jsonl"
+            works = file == "verdict_works.jsonl"
+            for one in list(rows(file))[:: given.every if works else 1]:
                 label = "works" if works else str(one.data["reason_class"])
                 reason = "" if works and one.why_not == "no exact version" else one.why_not
                 if reason or (not works and label not in (*STATIC, "quant", "platform", "kernel/sm")):
@@ -191,7 +191,7 @@ def main() -> int:
                         (one.id, f"{one.data['model']} with {subject}: {said}, {detail[0]}: {detail[1]}")
                     )
                 if given.verbose:
-                    print(f"{one.id} {subject} {one.architecture or one.model_type}: {said}", *no)
+                    print(f"{one.id} {subject} {one.architecture or one.model_type}: {said}", *no, flush=True)
             print(f"\n{title}")
             for label, counter in sorted(counts.items()):
                 print(f"  {label:12}", "  ".join(f"{k} {v}" for k, v in sorted(counter.items())))
