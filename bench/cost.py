@@ -123,10 +123,12 @@ def measure(build: str, meter: Meter, bounds: Bounds) -> None:
     report = json.loads(cold.stdout)
     assert {json.loads(one.stdout)["verdict"] for one in warm} == {report["verdict"]}
     print(
-        f"\n{build}: {report['verdict']}; wheel of {size / 1e6:.1f} MB; moved {cold.moved:,} bytes for the verdict,"
+        f"\n{build}: {report['verdict']}; wheel of {size / 1e6:.1f} MB; "
+        f"moved {cold.moved:,} bytes for the verdict,"
     )
     print(
-        f"      {whole.moved:,} with every class. Verdict and download: {direct.wall:.2f} and {direct_download:.2f} s"
+        f"      {whole.moved:,} with every class. "
+        f"Verdict and download: {direct.wall:.2f} and {direct_download:.2f} s"
     )
     print(f"      on this machine's link, {slow.wall:.2f} and {slow_download:.2f} s at 100 Mbit/s")
     if size < SMALL_WHEEL:
