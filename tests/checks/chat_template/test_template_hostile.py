@@ -19,7 +19,19 @@ SECONDS = 5
 """Far more than any of these takes; an attack that works takes minutes or ends in a killed process."""
 BYTES = 64 << 20
 
+NAMES = (
+    "{% set ns = namespace() %}{% set ns.x = [1] %}"
+    "{% for i in range(60) %}{% set n = namespace(x=ns.x) %}{% set ns.x = [n, n] %}{% endfor %}"
+)
+"""Namespaces that hold each other: written out they would be 2 to the 60th."""
+
 WORK = {
+    "searching from the right": "{% set t = 'a' * 200000 %}{% set p = 'a' * 60000 ~ 'b' ~ 'a' * 60000 %}"
+    "{% for i in range(99) %}{{ t.rfind(p) }}{{ t.rsplit(p) | length }}{% endfor %}",
+    "stripping many characters": "{% set t = 'a' * 200000 %}{% set p = 'b' * 200000 ~ 'a' %}"
+    "{% for i in range(99) %}{% set u = t.strip(p) %}{% set u = t | trim(p) %}{% endfor %}",
+    "names in names": NAMES + "{{ ns.x }}",
+    "names in an error": NAMES + "{{ raise_exception(ns.x) }}",
     "many macros": "{% for i in range(99999) %}" + "{% macro m() %}{% endmacro %}" * 2000 + "{% endfor %}",
     "nested loops": "{% for i in range(90000) %}{% for j in range(90000) %}x{% endfor %}{% endfor %}",
     "long loop without output": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
@@ -78,6 +90,15 @@ BOMBS = {
     "long text": "x" * 300_000,
     "list that holds itself": "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns.x }}",
     "huge sum of lists": "{{ ([[1]] * 9999) | sum(start=[]) }}",
+    "percent widths": "{{ ('%9999d' * 9000) % (([1] * 9000) | map('int') | list) }}",
+    "percent of one long text": "{{ ('%(k)s' * 9000) % {'k': 'a' * 200000} }}",
+    "filter format of one long text": "{{ ('%(k)s' * 9000) | format(k='a' * 200000) }}",
+    "format of one long text": "{{ ('{0}' * 9000).format('a' * 200000) }}",
+    "format widths": "{{ ('{0:9999}' * 9000).format('a') }}",
+    "long concatenation": "{% set t = 'a' * 200000 %}{{ t" + "~t" * 4000 + " }}",
+    "many indented lines": "{{ ('\n' * 200000) | indent(9999) }}",
+    "many lines indented by width": "{{ ('\n' * 200000) | indent(width=9999) }}",
+    "replace by keyword": "{{ ('a' * 200000) | replace(old='a', new='b' * 9999) }}",
     "lipsum": "{{ lipsum(n=1000000000) }}",
 }
 
@@ -112,6 +133,11 @@ def test_all_conversations_share_one_budget() -> None:
 
 
 REFUSED = [
+    NAMES + "{{ [1].index(ns) }}",
+    NAMES + "{{ [1][ns.x[0]].more }}",
+    NAMES + "{{ {}[ns.x[0]].more }}",
+    NAMES + "{{ ns.x | tojson }}",
+    NAMES + "{{ [1] + ns.x[0] }}",
     "{{ range(1000000000) }}",
     "{{ ''.__class__.__mro__[1].__subclasses__() }}",
     "{{ messages.__init__.__globals__ }}{{ messages.__init__.__globals__.x }}",

@@ -59,9 +59,9 @@ class Expressions:
             nodes.Mul: self._binary(_times),
             nodes.Div: self._binary(operator.truediv),
             nodes.FloorDiv: self._binary(operator.floordiv),
-            nodes.Mod: self._binary(_modulo),
+            nodes.Mod: self._binary(self._modulo),
             nodes.Pow: self._binary(_power),
-            nodes.Concat: lambda node, frame: "".join(map(self.sandbox.text, self._all(node.nodes, frame))),
+            nodes.Concat: lambda node, frame: self.sandbox.concat_text(self._all(node.nodes, frame)),
             nodes.Compare: self._compare,
             nodes.CondExpr: self._condition,
             nodes.Getattr: lambda node, frame: self.sandbox.getattr(
@@ -110,6 +110,12 @@ class Expressions:
             return function(self.evaluate(node.left, frame), self.evaluate(node.right, frame))
 
         return rule
+
+    def _modulo(self, left: Any, right: Any) -> Any:
+        if isinstance(left, str):
+            self.sandbox.printable(right)
+            bound_percent(left, right if isinstance(right, tuple) else (right,))
+        return left % right
 
     def _compare(self, node: nodes.Compare, frame: Frame) -> Any:
         """Chained as in Python: ``a < b < c`` stops at the first false link."""
@@ -190,12 +196,6 @@ def _times(left: Any, right: Any) -> Any:
         ):
             raise BudgetExceeded("it makes a value larger than a check allows")
     return left * right
-
-
-def _modulo(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
-        bound_percent(left, right if isinstance(right, tuple) else (right,))
-    return left % right
 
 
 def _power(left: Any, right: Any) -> Any:

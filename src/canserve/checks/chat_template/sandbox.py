@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import GeneratorType
@@ -66,8 +66,8 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     Cycler: _words("current next reset"),
 }
 _PRINTING = _words(
-    """capitalize center e escape forceescape format indent lower replace safe string striptags title trim
-    upper wordcount"""
+    """capitalize center e escape forceescape format indent lower replace safe string title trim upper
+    wordcount"""
 )
 """Filters that turn whatever they get into text."""
 _WIDE = _words("batch center indent round slice")
@@ -76,6 +76,7 @@ _FILTERS = (_PRINTING | _WIDE) | _words(
     """abs attr count d default dictsort first float groupby int items join last length list map max min
     reject rejectattr reverse select selectattr sort sum tojson unique"""
 )
+_NUMBER = re.compile(r"\d+")
 _LARGE_NUMBER = re.compile(r"\d{5,}")
 _PLAIN: tuple[type[Any], ...] = (str, int, float, type(None), Undefined, range, *VIEWS)
 
@@ -92,10 +93,18 @@ class Method:
         """Call it, once it is sure that the result fits."""
         self.sandbox.budget.made(self.owner, *args)
         if isinstance(self.owner, str):
+            self.sandbox.budget.spend(_search_steps(self.owner, args))
             if self.name in {"format", "format_map"}:
                 return self.sandbox.format(self.owner, self.name, args, kwargs)
             _bound_text(self.owner, self.name, args)
         return getattr(self.owner, self.name)(*args, **kwargs)
+
+
+class Names(Namespace):
+    """What ``namespace()`` makes: it may hold itself, so that it is never shown with what it holds."""
+
+    def __repr__(self) -> str:
+        return "<Namespace>"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -108,8 +117,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.budget = budget
         self.filters |= {"attr": self._attr, "join": self._join, "sum": self._sum, "tojson": _tojson}
         self.globals = {
-            "range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner,
-            "raise_exception": _raise_exception, "strftime_now": _TODAY.strftime,
+            "range": safe_range, "dict": dict, "namespace": Names, "cycler": Cycler, "joiner": Joiner,
+            "raise_exception": self._raise_exception, "strftime_now": _TODAY.strftime,
         }  # fmt: skip
         self.unjudged = frozenset({"lipsum", "self"})
         """Names that jinja2 gives a meaning and this sandbox does not."""
@@ -158,10 +167,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         given = [*(args or ()), *(kwargs or {}).values()]
         self.budget.made(value, *given)
         if name in _PRINTING:
-            value = self.printable(value)
+            self.printable([value, *given])
         if name in _WIDE:
             width(*given)
-        _bound_filter(name, value, given)
+        if isinstance(value, str):
+            self.budget.spend(_search_steps(value, given))
+        _bound_filter(name, value, args or (), kwargs or {})
         made = super().call_filter(name, value, args, kwargs, context, eval_ctx)
         self.budget.made(made)
         return made
@@ -207,6 +218,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 raise Unsupported(f"it prints a {type(item).__name__}")
         return value
 
+    def concat_text(self, values: Iterable[Any]) -> str:
+        """The texts of several values in one."""
+        texts = [self.text(value) for value in values]
+        fits(sum(map(len, texts)))
+        return "".join(texts)
+
+    def _raise_exception(self, message: Any) -> NoReturn:
+        raise TemplateError(self.text(message))
+
     def _attr(self, obj: Any, name: str) -> Any:
         return self._attribute(obj, name) if _has(obj, name) else self.undefined(obj=obj, name=name)
 
@@ -225,30 +245,54 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Formatter(SandboxedFormatter):
-    """``str.format`` with bounded widths."""
+    """``str.format`` with bounded widths, and fields that are bounded together."""
+
+    def __init__(self, env: Sandbox) -> None:
+        super().__init__(env)
+        self._sandbox = env
+        self._length = 0
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         if _LARGE_NUMBER.search(format_spec):
             raise BudgetExceeded("it formats with a very large width")
-        return super().format_field(value, format_spec)
+        text = super().format_field(self._sandbox.printable(value), format_spec)
+        self._length += len(text)
+        fits(self._length)
+        return text
 
 
-def bound_percent(text: str, args: Sequence[Any]) -> None:
-    """Refuse ``%`` formatting with a huge width."""
+def bound_percent(text: str, args: Iterable[Any]) -> None:
+    """Refuse ``%`` formatting that would make a huge text: by widths, or by long values many times over."""
     if _LARGE_NUMBER.search(text):
         raise BudgetExceeded("it formats with a very large width")
-    if "*" in text:
-        width(*args)
+    values = list(args)
+    widths = [abs(value) for value in values if isinstance(value, int)] if "*" in text else []
+    longest = max([64 * weight(value) for value in values], default=0)
+    fits(sum(map(int, _NUMBER.findall(text))) + text.count("%") * (longest + max(widths, default=0)))
 
 
-def _bound_filter(name: str, value: Any, given: Sequence[Any]) -> None:
+def _bound_filter(name: str, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Refuse, before it is made, what a filter would make too large."""
+    given = [*args, *kwargs.values()]
     if name == "format" and isinstance(value, str):
         bound_percent(value, given)
-    elif name == "replace" and len(given) > 1:
-        fits(str(value).count(str(given[0])) * len(str(given[1])))
-    elif name == "indent" and given:
-        fits(str(value).count("\n") * (len(given[0]) if isinstance(given[0], str) else 1))
+    elif name == "replace" and len(args) > 1:
+        fits(str(value).count(str(args[0])) * len(str(args[1])))
+    elif name == "replace":
+        fits(len(str(value)) * _largest(given))
+    elif name == "indent":
+        fits(str(value).count("\n") * _largest(given or [4]))
+
+
+def _largest(given: Iterable[Any]) -> int:
+    """The length of the longest text, or the greatest number."""
+    texts = [len(one) if isinstance(one, str) else one for one in given if isinstance(one, str | int)]
+    return max(texts, default=0)
+
+
+def _search_steps(owner: str, args: Iterable[Any]) -> int:
+    """Steps for looking for one text in another, which can take the product of their lengths."""
+    return len(owner) * max([len(arg) for arg in args if isinstance(arg, str)], default=0) >> 12
 
 
 def _bound_text(owner: str, name: str, args: tuple[Any, ...]) -> None:
@@ -287,7 +331,3 @@ def _tojson(
     indents = indent if isinstance(indent, int) else len(indent or "")
     fits(weight(x) * (depth(x) * indents + len("".join(separators or ()))))
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-def _raise_exception(message: str) -> NoReturn:
-    raise TemplateError(message)
