@@ -95,7 +95,10 @@ def exact_version(text: str) -> str | None:
     if word.startswith("<") or not word:
         return None
     try:
-        return str(Version(word))
+        version = Version(word)
+        return (
+            None if version.is_devrelease and version.release < (0, 2) else str(version)
+        )  # no release number
     except InvalidVersion:
         return None
 

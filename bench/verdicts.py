@@ -14,7 +14,6 @@ import collections
 import csv
 import json
 import re
-import shlex
 import sys
 import tempfile
 import tomllib
@@ -67,7 +66,7 @@ def release_for(one: Row) -> str | None:
 
 def engine_flags(one: Row) -> tuple[str, ...]:
     """The row's flags as an argv, without the model itself and without shell variables."""
-    words = [w for flag in one.flags for w in shlex.split(flag)] if one.flags else []
+    words = [word for flag in one.flags for word in flag.split(" ", 1)]
     if "flags" not in one.data.get("claim_scope", ("flags",)):
         return tuple(w for w in words if w == "--trust-remote-code")
     kept: list[str] = []

@@ -168,7 +168,10 @@ def _say(options: Options, what: str) -> None:
 def _wish(flags: Sequence[str]) -> Wish:
     from canserve.checks.wish import parse_wish
 
-    return parse_wish(flags)
+    try:
+        return parse_wish(flags)
+    except ValueError as error:
+        raise SpecError(str(error), "flags for the engine follow -- as on its own command line") from error
 
 
 def _machines(spec: str) -> tuple[Machine, ...]:
