@@ -88,12 +88,19 @@ def test_a_class_that_a_plugin_serves_says_which() -> None:
     ],
 )
 def test_the_transformers_back_end_needs_a_compatible_class(tests: Any, expected: type) -> None:
-    table = SmallTable(TABLE.types, classes={v: {"Other": t} for v, t in tests.items()})
+    lacks = {version: frozenset({"Other"}) for version in TABLE.types if version not in tests}
+    table = SmallTable(TABLE.types, lacks, classes={v: {"Other": t} for v, t in tests.items()})
     falling = build(fallback=Known(FALLBACK, seen()), transformers=with_transformers(table=table))
     verdict = ruling(REGISTERED, case(model("Other"), falling))
     assert isinstance(verdict, expected)
     if isinstance(verdict, Yes):
         assert verdict.needs == ("transformers>=5.0.0",)
+
+
+def test_a_class_that_is_there_but_was_not_read_is_not_refused() -> None:
+    table = SmallTable(TABLE.types)  # it has every name, and knows nothing of any class
+    falling = build(fallback=Known(FALLBACK, seen()), transformers=with_transformers(table=table))
+    assert isinstance(ruling(REGISTERED, case(model("Other"), falling)), Unknown)
 
 
 def test_a_missing_table_leaves_an_unlisted_class_unknown() -> None:

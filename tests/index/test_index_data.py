@@ -87,6 +87,9 @@ def test_first_release_of_a_type(table: TransformersTable, model_type: str, firs
         ("5.24.0", "transformers", "LlamaTokenizerFast", True),
         ("5.24.0", "transformers.models.llama4.image_processing_llama4_fast", "get_best_fit", True),
         ("4.51.3", "transformers", "Llama4ImageProcessor", False),
+        ("4.20.0", "transformers.models.albert.configuration_albert", "AlbertConfig", True),
+        ("5.24.0", "transformers.models.afmoe.configuration_afmoe", "AfmoeConfig", True),
+        ("5.24.0", "transformers.models.afmoe", "AfmoeConfig", True),
     ],
 )
 def test_names(table: TransformersTable, version: str, module: str, name: str, there: bool) -> None:

@@ -120,19 +120,21 @@ def fallback_gate(reader: Reader, case: Case, architecture: str, fallback: Fallb
     versions, table = candidates(reader, case)
     known = frozenset(table.versions)
     cite_releases(reader, table, versions)
-    passed, exists = set(), False
+    passed, unsure, exists = set(), set(), False
     for version in versions:
         tests = table.backend_tests(version, architecture) if version in known else None
         if tests is not None:
             exists = True
             if tests & set(fallback.accepts):
                 passed.add(version)
+        elif version not in known or table.has_name(version, "transformers", architecture) is not False:
+            unsure.add(version)  # it is there, or may be, but its class was not read
     reason = (
         f"transformers' {architecture} does not pass the Transformers back end's test"
         if exists
         else f"transformers has no {architecture} to fall back on"
     )
-    return Passing(versions, frozenset(passed), frozenset(v for v in versions if v not in known), reason)
+    return Passing(versions, frozenset(passed), frozenset(unsure), reason)
 
 
 def look(case: Case, how: str, saw: str) -> Evidence:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from canserve.engines import Engine, engines
 from canserve.engines.sources import Sources
-from canserve.engines.transformers import read_table
+from canserve.engines.transformers import merge, read_table
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.probes.build_target import Means, Opened, open_target
 from canserve.probes.discover import Found, discover
@@ -128,7 +128,10 @@ def _table(
     shipped = options.table
     if isinstance(shipped, Known) and installed.value in shipped.value.versions and _untouched(sources):
         return shipped
-    return options.read_table(sources, installed.value)
+    own = options.read_table(sources, installed.value)
+    if isinstance(own, Missing) or isinstance(shipped, Missing):
+        return own
+    return Known(merge([own.value, shipped.value]), own.evidence + shipped.evidence)
 
 
 def _untouched(sources: Sources) -> bool:
