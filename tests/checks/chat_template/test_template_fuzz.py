@@ -1,5 +1,4 @@
 """Generated templates: whatever jinja2 makes of them, the interpreter makes the same."""
-# ruff: noqa: E501 - a template on one line is easier to read than one cut in pieces
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Templates that attack: each ends soon, in a rendering, and none of their text is ever executed."""
-# ruff: noqa: E501 - a template on one line is easier to read than one cut in pieces
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Finding the engine: every way in which it can be installed, unpacked, checked out or copied."""
 
-# ruff: noqa: E501 - contents of files read better on one line
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """What a distribution says of itself, from whichever file says it, and what no file says is missing."""
 
-# ruff: noqa: E501 - contents of files read better on one line
-
 from __future__ import annotations
 
 from pathlib import Path

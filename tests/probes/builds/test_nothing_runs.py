@@ -1,7 +1,5 @@
 """Reading runs nothing of what it reads: an audit hook watches a whole reading of a tree full of traps."""
 
-# ruff: noqa: E501 - contents of files read better on one line
-
 from __future__ import annotations
 
 import compileall

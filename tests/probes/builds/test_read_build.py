@@ -1,7 +1,5 @@
 """From what a user names to a build: releases, files, folders, addresses, and what is none of these."""
 
-# ruff: noqa: E501 - contents of files read better on one line
-
 from __future__ import annotations
 
 import base64

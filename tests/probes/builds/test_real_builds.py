@@ -1,7 +1,5 @@
 """Real wheels of the package index, and a real virtual environment with real editable installs."""
 
-# ruff: noqa: E501 - contents of files read better on one line
-
 from __future__ import annotations
 
 import subprocess
