@@ -92,6 +92,14 @@ def test_a_config_alone_is_skipped() -> None:
     assert got.because == "only a config was given"
 
 
+def test_a_description_is_judged_by_the_files_it_has() -> None:
+    headers = Known(("config.json", "model.headers.json"), seen())
+    assert isinstance(judge(files=headers), Skipped)
+    got = judge(files=headers, processor=Known(IMAGES, seen()))
+    assert isinstance(got, Finding)
+    assert isinstance(got.verdict, Yes)
+
+
 def test_a_fallback_class_says_nothing_so_the_config_does() -> None:
     table = replace(TABLE, classes={"5.0.0": {"SmallForCausalLM": frozenset({"supports_attention_backend"})}})
     fallback = build(

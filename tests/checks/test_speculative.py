@@ -112,9 +112,13 @@ def test_an_unknown_method_tells_the_nearest() -> None:
     assert isinstance(got, No)
     assert "nearest: eagle3" in got.because
     assert got.fix == "use eagle3, or a build that has it"
+    own = verdict("NEXTN")
+    assert isinstance(own, No)
+    assert "nearest: mtp" in own.because
     far = verdict("quite-something-else")
     assert isinstance(far, No)
     assert far.fix == "use one it has, or a build that has it"
+    assert "it has EAGLE, eagle3, mtp, ngram, small_mtp" in far.because
     none = verdict("eagle3", speculative=Known({}, seen("none")))
     assert none == No("the build has no speculative decoding", "use a newer build")
 

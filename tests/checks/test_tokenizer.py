@@ -135,8 +135,12 @@ def test_another_tokenizer_is_not_judged(name: str) -> None:
 
 def test_a_description_of_a_model_is_skipped_and_an_unread_one_unknown() -> None:
     assert isinstance(CHECK.judge(case(stored("config"))), Skipped)
-    described = stored(files=Known(("config.json", "model.headers.json"), seen()))
+    headers = Known(("config.json", "model.headers.json"), seen())
+    described = stored(files=headers, tokenizer=Known(Tokenizer((), None, {}, None), seen()))
     assert isinstance(CHECK.judge(case(described)), Skipped)
+    with_tokenizer = CHECK.judge(case(stored(files=headers), build(transformers=transformers(table=TABLE))))
+    assert isinstance(with_tokenizer, Finding)
+    assert isinstance(with_tokenizer.verdict, Yes)
     broken = stored(tokenizer=Missing(Cause.UNREADABLE, "tokenizer.json: a Git LFS pointer", ask="fetch it"))
     got = CHECK.judge(case(broken))
     assert isinstance(got, Finding)

@@ -94,3 +94,5 @@ def test_broken_weights_are_unknown_with_their_cause() -> None:
 
 def test_a_config_alone_is_skipped() -> None:
     assert isinstance(CHECK.judge(case(stored("config"))), Skipped)
+    described = stored(files=Known(("config.json", "model.headers.json"), seen()))
+    assert isinstance(CHECK.judge(case(described)), Skipped)

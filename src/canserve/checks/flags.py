@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from canserve.checks.case import Case
 from canserve.checks.gates import look
+from canserve.checks.names import near, some
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import normalized
 from canserve.facts import Known, Missing
@@ -150,14 +150,14 @@ def _unknown_flag(reader: Reader, case: Case, table: Table, given: Given) -> Wro
             open=True,
         )
     engine = case.build.identity.engine
-    near = get_close_matches(name, table.names, n=3, cutoff=0.75)
+    like = near(name, table.names, cutoff=0.75)
     first = case.history.first_listing(engine, "flags", name)
     reader.cite((case.history.evidence(engine),))
     because = f"{given.written} does not exist in this build"
-    if near:
-        because += f"; nearest: {', '.join(near)}"
+    if like:
+        because += f"; nearest: {', '.join(like)}"
     newer = f"{engine}>={first}, the first release with it" if first else ""
-    helps = " or ".join(part for part in (f"{near[0]}" if near else "", newer) if part)
+    helps = " or ".join(part for part in (like[0] if like else "", newer) if part)
     return Wrong(because, f"use {helps}" if helps else f"leave {given.written} out")
 
 
@@ -201,10 +201,10 @@ def _judge_choice(given: Given, flag: Flag) -> Wrong | None:
     values = given.value.split() if flag.kind == "values" else [given.value]
     for value in values:
         if value not in flag.choices:
-            near = get_close_matches(value, flag.choices, n=3, cutoff=0.5)
+            like = near(value, flag.choices)
             return Wrong(
                 f"{given.written} does not take {value!r}",
-                f"use {' or '.join(near)}" if near else f"use one of {', '.join(flag.choices)}",
+                f"use {' or '.join(like)}" if like else f"use one of {some(flag.choices)}",
             )
     return None
 

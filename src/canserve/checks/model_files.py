@@ -6,17 +6,19 @@ from canserve.checks.case import Case
 from canserve.checks.reader import NotApplicable, Reader
 
 RECORDED_HEADERS = "model.headers.json"
-"""Stands in a folder in place of weights; such a folder describes a model and does not hold it."""
+"""Stands in a folder in place of weights; such a folder describes a model, and may hold some of its files."""
 
 REMOTE_ASK = "read that code, then judge again with -- --trust-remote-code"
 """What settles it where a model needs its own code; it is never read or run here."""
 
 
-def model_files(reader: Reader, case: Case) -> tuple[str, ...]:
-    """Names of all files. Raises NotApplicable where only a description of the model was given."""
+def needs_files(case: Case) -> None:
+    """Raises NotApplicable where only a config was given."""
     if case.model.origin == "config":
         raise NotApplicable("only a config was given")
-    files = reader.read(case.model.files)
-    if RECORDED_HEADERS in files:
+
+
+def not_described(reader: Reader, case: Case) -> None:
+    """Raises NotApplicable where the files that are not there are elsewhere: a folder that describes a model."""
+    if RECORDED_HEADERS in reader.read(case.model.files):
         raise NotApplicable(f"{RECORDED_HEADERS} describes the model; its files are elsewhere")
-    return files

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from canserve.checks.case import Case
 from canserve.checks.gates import look
+from canserve.checks.names import near, some
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
 from canserve.facts import Fact
@@ -91,10 +91,10 @@ def _refusal(reader: Reader, case: Case, asked: Asked) -> No:
         return No(
             f"{because}: it has none at all", f"leave {asked.flag} out, or {_newer(reader, case, asked)}"
         )
-    near = get_close_matches(asked.name, offered, n=3, cutoff=0.5)
-    shown = f"nearest: {', '.join(near)}" if near else f"it has {', '.join(offered)}"
+    like = near(asked.name, offered)
+    shown = f"nearest: {', '.join(like)}" if like else f"it has {some(offered)}"
     return No(
-        f"{because}; {shown}", f"use {near[0] if near else 'one it has'}, or {_newer(reader, case, asked)}"
+        f"{because}; {shown}", f"use {like[0] if like else 'one it has'}, or {_newer(reader, case, asked)}"
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look, resolved
-from canserve.checks.model_files import REMOTE_ASK, model_files
+from canserve.checks.model_files import REMOTE_ASK, needs_files, not_described
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -19,7 +19,7 @@ SENSES = ("vision_config", "audio_config", "video_config")
 
 def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``processor-files-present``."""
-    model_files(reader, case)
+    needs_files(case)
     if reader.try_read(case.model.gguf_architecture) is not None:
         raise NotApplicable("a GGUF model brings its projector as a file of its own")
     if not _multimodal(reader, case):
@@ -27,6 +27,7 @@ def run(reader: Reader, case: Case) -> Verdict:
     processor = reader.read(case.model.processor)
     if processor is not None and (names := [name for name in processor.files if name.endswith(".json")]):
         return Yes(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} there")
+    not_described(reader, case)
     if reader.try_read(case.model.config_format) == "mistral":
         return Yes("params.json itself describes the encoder")
     if reader.read(case.model.auto_map):

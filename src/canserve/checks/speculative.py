@@ -7,12 +7,12 @@ model type; a draft model of its own is a model like any other, and is judged li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.config import effective_type
 from canserve.checks.gates import look
+from canserve.checks.names import near, some
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
 from canserve.subjects.build import Site
@@ -68,16 +68,18 @@ def _unknown_method(reader: Reader, case: Case, asked: str, known: Mapping[str, 
         return Yes(f"the build registers {asked}")
     if not known:
         return No("the build has no speculative decoding", "use a newer build")
-    if not any(name.islower() or name.isupper() for name in known):
+    methods = [name for name in known if name.islower() or name.isupper()]
+    if not methods:
         return Unknown(
             f"the build's speculative methods stand in code that is not read; {asked} may be one of them",
             "start it once",
         )
-    near = get_close_matches(asked, known, n=3, cutoff=0.5)
-    shown = f"nearest: {', '.join(near)}" if near else f"it has {', '.join(sorted(known)[:12])}"
+    like = [name for name in methods if uses_own_layers(case) and name.lower() in OWN_LAYERS]
+    like = like or near(asked, known)
+    shown = f"nearest: {', '.join(like)}" if like else f"it has {some(methods)}"
     return No(
         f"the build knows no speculative method or draft class {asked}; {shown}",
-        f"use {near[0] if near else 'one it has'}, or a build that has it",
+        f"use {like[0] if like else 'one it has'}, or a build that has it",
     )
 
 

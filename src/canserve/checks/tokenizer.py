@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from canserve.checks.case import Case
 from canserve.checks.gates import Passing, candidates, cite_releases, condition, spans
-from canserve.checks.model_files import REMOTE_ASK, model_files
+from canserve.checks.model_files import REMOTE_ASK, needs_files, not_described
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
 from canserve.subjects.build import TransformersTable
@@ -27,8 +27,10 @@ def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``tokenizer-loadable``."""
     if (flag := given(case.wish, *ANOTHER)) is not None:
         raise NotApplicable(f"{flag}: the model's own tokenizer is not used")
-    model_files(reader, case)
+    needs_files(case)
     tokenizer = reader.read(case.model.tokenizer)
+    if not tokenizer.files:
+        not_described(reader, case)
     if tokenizer.kind == "gguf":
         return Yes("the tokenizer is inside the GGUF file")
     if tokenizer.kind == "mistral":

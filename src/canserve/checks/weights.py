@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from canserve.checks.case import Case
-from canserve.checks.model_files import model_files
+from canserve.checks.model_files import needs_files, not_described
 from canserve.checks.reader import Check, Reader
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -28,7 +28,8 @@ def run(reader: Reader, case: Case) -> Verdict:
         return No(f"the build has no --load-format {asked}", f"use one it has: {', '.join(formats)}")
     if asked in NO_WEIGHTS:
         return Yes(f"--load-format {asked} reads no weights")
-    model_files(reader, case)
+    needs_files(case)
+    not_described(reader, case)
     form = reader.read(case.model.weight_format)
     if form is None:
         return No("the model has no weight files", "name the repository or folder that holds its weights")
