@@ -147,13 +147,9 @@ def judge(build: str, it: Measured, bounds: Bounds) -> None:
     """Print what was measured, and hold it against the bounds."""
     report = json.loads(it.cold.stdout)
     print(f"\n{build}: {report['verdict']}; a wheel of {it.wheel / 1e6:.1f} MB")
-    print(
-        f"      moved: {it.cold.moved:,} bytes for the verdict, {it.whole.moved:,} with every class's interfaces"
-    )
-    print(
-        f"      verdict and download: {it.own_link[0]:.2f} and {it.own_link[1]:.2f} s on this machine's own link,"
-    )
-    print(f"      {it.slow_link[0]:.2f} and {it.slow_link[1]:.2f} s at 100 Mbit/s")
+    print(f"      {it.cold.moved:,} bytes for the verdict, {it.whole.moved:,} with every class's interfaces")
+    for link, (verdict, wheel) in (("own link", it.own_link), ("100 Mbit/s", it.slow_link)):
+        print(f"      {link}: verdict in {verdict:.2f} s, download in {wheel:.2f} s")
     if it.wheel < SMALL_WHEEL:
         bounds.at_most(
             "cold verdict, MB (small wheel)", it.cold.moved / 1e6, BYTES_OF_SMALL_WHEEL / 1e6, "MB"
@@ -177,9 +173,7 @@ def judge(build: str, it: Measured, bounds: Bounds) -> None:
 def main() -> int:
     """Measure and judge."""
     bounds = Bounds()
-    print(
-        f"load of this machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; times are the best of {TRIES}"
-    )
+    print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; times are the best of {TRIES}")
     with empty_folder() as cache:
         seconds = [run([*CANSERVE, "--help"], cache).wall for _ in range(TRIES)]
         bounds.at_most("canserve --help", min(seconds), HELP_SECONDS, "s")
