@@ -6,7 +6,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 
-def near(name: str, known: Collection[str], cutoff: float = 0.5) -> list[str]:
+def near(name: str, known: Collection[str], cutoff: float = 0.6) -> list[str]:
     """Up to three known names that look like this one, best first."""
     return get_close_matches(name, list(known), n=3, cutoff=cutoff)
 
