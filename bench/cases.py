@@ -67,7 +67,7 @@ def row(data: Mapping[str, Any]) -> Row:
     if engine is None:
         why_not = f"engine {data.get('engine')} is not read statically"
     elif version is None:
-        why_not = "no exact version"
+        why_not = "no exact version" if data.get("engine_version") is None else f"{text} is no release"
     elif architecture is None and model_type is None:
         why_not = "no known class"
     elif architecture is not None and not CLASS_NAME.match(architecture):
@@ -116,7 +116,7 @@ def config_of(one: Row, model_types: Mapping[str, str]) -> dict[str, Any]:
     model_type = one.model_type or model_types.get(one.architecture or "")
     if model_type:
         config["model_type"] = model_type
-    else:
+    if not model_type or any("--trust-remote-code" in flag for flag in one.flags):
         config["auto_map"] = {"AutoConfig": "configuration_unknown.UnknownConfig"}
     if one.quantization in QUANT_CONFIGS:
         config["quantization_config"] = QUANT_CONFIGS[one.quantization]

@@ -196,3 +196,9 @@ def test_an_unrecorded_name_is_unknown_not_yes() -> None:
 
 def test_the_module_of_an_unregistered_class_is_not_judged() -> None:
     assert isinstance(MODULE_PRESENT.judge(case(model("Other"))), Skipped)
+
+
+def test_an_engine_may_put_in_another_architecture_by_model_type() -> None:
+    rewriting = build(architecture_rewrites=Known({"small": "SmallForCausalLM"}, seen("rewrites")))
+    assert isinstance(ruling(REGISTERED, case(model("Unlisted"), rewriting)), Yes)
+    assert isinstance(ruling(REGISTERED, case(model("Unlisted"))), No)

@@ -43,8 +43,12 @@ class Route:
 
 
 def wanted(reader: Reader, case: Case) -> tuple[str, ...]:
-    """The architectures a config names; where it names none, those its model type stands for."""
+    """The architectures a config names, or the engine puts in by model type; else those its type stands for."""
     named = reader.read(case.model.architectures)
+    rewrites = reader.try_read(case.build.architecture_rewrites) or {}
+    rewritten = rewrites.get(reader.try_read(case.model.model_type) or "")
+    if rewritten is not None and rewritten not in named:
+        named = (rewritten, *named)
     if named:
         return named
     model_type = reader.read(case.model.model_type)

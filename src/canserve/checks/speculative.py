@@ -94,6 +94,11 @@ def draft_classes(reader: Reader, case: Case) -> tuple[str, ...]:
 
 def _own_layers(reader: Reader, case: Case, asked: str, known: Mapping[str, Site]) -> Verdict:
     if reader.read(case.model.mtp_layers) == 0:
+        if case.model.origin == "config":  # a shortened config proves nothing about the checkpoint
+            return Unknown(
+                f"{asked} needs extra prediction layers, of which this config says nothing",
+                "name the model's folder or Hub id instead of its config",
+            )
         return No(
             f"{asked} needs extra prediction layers, which the model has not", "name a draft model instead"
         )
