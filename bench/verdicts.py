@@ -66,21 +66,11 @@ def release_for(one: Row) -> str | None:
 
 def engine_flags(one: Row) -> tuple[str, ...]:
     """The row's flags as an argv, without the model itself and without shell variables."""
-    words = [word for flag in one.flags for word in flag.split(" ", 1)]
-    if "flags" not in one.data.get("claim_scope", ("flags",)):
-        return tuple(w for w in words if w == "--trust-remote-code")
-    kept: list[str] = []
-    skip = False
-    for current in words:
-        if skip and not current.startswith("-"):
-            continue
-        skip = (
-            current in ("--model", "--model-path", "--host", "--port", "--served-model-name")
-            or "$" in current
-        )
-        if not skip and (current.startswith("-") or kept):
-            kept.append(current)
-    return tuple(kept)
+    if one.version is None or "flags" not in one.data.get("claim_scope", ("flags",)):  # flags come and go
+        return ("--trust-remote-code",) if "--trust-remote-code" in one.flags else ()
+    ours = ("--model", "--model-path", "--host", "--port", "--served-model-name")
+    kept = [flag.split(" ", 1) for flag in one.flags if flag.startswith("-") and "$" not in flag]
+    return tuple(word for words in kept if words[0] not in ours for word in words)
 
 
 def profile_of(gpu: str | None) -> str | None:
