@@ -46,7 +46,8 @@ def wanted(reader: Reader, case: Case) -> tuple[str, ...]:
     """The architectures a config names, or the engine puts in by model type; else those its type stands for."""
     named = reader.read(case.model.architectures)
     rewrites = reader.try_read(case.build.architecture_rewrites) or {}
-    rewritten = rewrites.get(reader.try_read(case.model.model_type) or "")
+    declared = reader.try_read(case.model.model_type)
+    rewritten = rewrites.get(declared) if declared else None
     if rewritten is not None and rewritten not in named:
         named = (rewritten, *named)
     if named:
