@@ -13,8 +13,9 @@ from canserve.engines.transformers.library import Library
 from canserve.facts import Known
 from canserve.index import transformers_table
 from canserve.index.gather import latest_files
+from canserve.index.imports import collect
 from canserve.index.shelf import contents, shipped
-from canserve.index.transformers_gather import tables_of
+from canserve.index.transformers_gather import needed_imports, tables_of
 from canserve.subjects.build import TransformersTable
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.cache import Cache
@@ -74,3 +75,12 @@ def test_transformers(version: str, index: Index, place: Place) -> None:
         asked = (version, "transformers", name)
         assert all_of_them.has_name(*asked) is one.has_name(*asked), name
         assert all_of_them.backend_tests(version, name) in {None, one.backend_tests(version, name)}, name
+
+
+@pytest.mark.parametrize("build", ["vllm==0.33.0", "vllm==0.14.1", "sglang==0.5.23"])
+def test_what_engines_import_is_recorded(build: str) -> None:
+    known = {f"{module}:{name}" for module, name in needed_imports()}
+    found, unread = collect([build], ())
+    assert unread == []
+    assert found
+    assert found <= known

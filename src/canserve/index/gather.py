@@ -212,7 +212,9 @@ def main(arguments: list[str]) -> int:
             failed += 1
             continue
         data = pack(shelf)
-        (Path(folder) / f"{engine}.json.xz").write_bytes(data)
+        whole = Path(folder) / f"{engine}.json.xz"
+        whole.with_suffix(".new").write_bytes(data)
+        whole.with_suffix(".new").replace(whole)  # an interruption leaves the old data usable
         partial.unlink(missing_ok=True)
         print(f"{engine}: {len(shelf.releases)} releases, {len(data)} bytes")
     return 1 if failed else 0
