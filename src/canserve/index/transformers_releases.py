@@ -42,8 +42,10 @@ class ShippedTable:
     def has_name(self, version: str, module: str, name: str | None) -> bool | None:
         """Whether ``from module import name`` works there; None: not recorded."""
         at = self._at.get(version)
-        if at is None:
+        if at is None or module.partition(".")[0] != PACKAGE:
             return None
+        if name == "*":
+            name = None
         if module == PACKAGE and name is not None:
             return self._answer("public", name, at)
         if name is None:

@@ -55,6 +55,8 @@ class Names:
 
     def has(self, module: str, name: str | None) -> bool | None:
         """Whether ``from module import name`` succeeds; without a name: ``import module``."""
+        if not modules.within(module, PACKAGE):
+            return None
         if name is None or name == "*":
             return self._exists(module)
         target = self.aliases().target(self.sources, module)
