@@ -143,8 +143,9 @@ def silent_index() -> Iterator[SilentIndex]:
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(model: str, silent_index: SilentIndex) -> None:
+    # A shell's background jobs ignore SIGINT and hand that down; a user's terminal does not.
     process = subprocess.Popen(
-        [*COMMAND, "check", model, "-b", "vllm==0.14.0"],
+        ["env", "--default-signal=INT", *COMMAND, "check", model, "-b", "vllm==0.14.0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
