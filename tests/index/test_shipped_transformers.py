@@ -154,6 +154,15 @@ def test_what_is_recorded_of_deep_modules(shipped: ShippedTable) -> None:
     assert shipped.has_name("5.1.0", "transformers.activations", "ACT2CLS") is False
 
 
+def test_other_packages_are_not_its_business(shipped: ShippedTable) -> None:
+    tables: tuple[TransformersTable, ...] = (shipped, live("5.1.0"))
+    for table in tables:
+        assert table.has_name("5.1.0", "torch", "Tensor") is None
+        assert table.has_name("5.1.0", "torch", None) is None
+        assert table.has_name("5.1.0", "transformers.models.moth", "*") is True
+        assert table.has_name("5.1.0", "transformers.models.hawk", "*") is False
+
+
 def test_of_a_version_that_is_not_indexed_it_says_nothing(shipped: ShippedTable) -> None:
     assert shipped.has_name("6.0", "transformers", "MothConfig") is None
     assert shipped.config_types("6.0") == frozenset()
