@@ -154,6 +154,20 @@ def test_a_proxy_is_used(site: Site) -> None:
     assert "REDACTED" in repr(web.settings.proxy)
 
 
+def test_a_proxy_of_another_kind_is_said(web: Web) -> None:
+    socks = Web(replace(QUICK, proxy=Secret("socks5://me:hunter2@127.0.0.1:1")))
+    with pytest.raises(WebError, match="socks5 proxy") as error:
+        socks.page("https://index.invalid/", "*/*", 100)
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_download_that_drips_ends_though_its_size_is_not_known(site: Site, tmp_path: Path) -> None:
+    start = time.monotonic()
+    with (tmp_path / "file").open("wb") as handle, pytest.raises(WebError):
+        Web(replace(QUICK, retries=0)).download(site.put("/f", dripping()), handle.fileno(), 4 << 30)
+    assert time.monotonic() - start < 4
+
+
 def test_ranges(site: Site, web: Web) -> None:
     data = bytes(range(256)) * 10
     got = web.span(site.put("/f", ranged(data)), 5, 20)

@@ -61,8 +61,8 @@ class Cache:
         """Keep an entry; False when that is not possible here."""
         try:
             with self.new() as (path, handle):
-                os.write(handle, _MARK + hashlib.sha256(data).digest())
-                _write(handle, data)
+                write_all(handle, _MARK + hashlib.sha256(data).digest())
+                write_all(handle, data)
                 return self.adopt(kind, key, path, len(data))
         except OSError:
             return False
@@ -149,7 +149,8 @@ def default_folder() -> Path:
     return platformdirs.user_cache_path("canserve")
 
 
-def _write(handle: int, data: bytes) -> None:
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte, which one call of ``os.write`` need not do. Raises OSError."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]

@@ -19,6 +19,7 @@ from urllib.parse import urljoin, urlsplit
 
 from canserve import __version__
 from canserve.facts import Cause
+from canserve.trees.cache import write_all
 from canserve.trees.fanout import WIDTH
 from canserve.trees.names import printable
 from canserve.trees.secret import shown
@@ -35,7 +36,6 @@ SLOWEST = 64_000
 """Bytes a second: what is promised to take longer than this is not waited for."""
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_CHUNK = 64 << 10
 
 
 class WebError(Exception):
@@ -140,6 +140,7 @@ class Web:
 
     def download(self, url: str, handle: int, limit: int) -> tuple[str, int]:
         """Write the whole file to ``handle``; its SHA-256 and size. Raises WebError, OSError."""
+        begun = time.monotonic()
 
         def use(response: httpx.Response) -> tuple[str, int]:
             _expect(response, 200)
@@ -150,8 +151,10 @@ class Web:
                 size += len(chunk)
                 if size > limit:
                     raise WebError(Cause.UNREADABLE, f"{shown(url)} sends more than {limit} bytes")
+                if time.monotonic() - begun > self.settings.patience + size / SLOWEST:
+                    raise _AgainError(f"only {size} bytes came in {time.monotonic() - begun:.0f} s")
                 digest.update(chunk)
-                os.write(handle, chunk)
+                write_all(handle, chunk)
             return digest.hexdigest(), size
 
         got = self._ask(url, {"Accept-Encoding": "identity"}, self.settings.patience + limit / SLOWEST, use)
@@ -196,7 +199,7 @@ class Web:
         return bytes(got)
 
     def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
-        for chunk in response.iter_raw(_CHUNK):
+        for chunk in response.iter_raw():  # as they come: a chunk size would wait until it is full
             self.count(Cost(bytes=len(chunk)))
             yield chunk
 
@@ -211,15 +214,15 @@ class Web:
 
         from canserve.trees.web.wire import left, within
 
-        trouble, wait = _AgainError("no attempt was made"), 0.5
+        trouble, tried = _AgainError("no attempt was made"), 0
         with within(seconds):
-            for attempt in range(self.settings.retries + 1):
-                if attempt:
-                    pause = trouble.after if trouble.after is not None else wait
+            while tried <= self.settings.retries:
+                if tried:
+                    pause = 2.0 ** (tried - 2) if trouble.after is None else trouble.after
                     if pause >= left():
                         break
                     self._pause(pause)
-                    wait *= 2
+                tried += 1
                 try:
                     with self._sent(url, headers) as response:
                         if response.status_code in _AGAIN:
@@ -237,7 +240,7 @@ class Web:
                 except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
                     raise WebError(Cause.UNREACHED, f"{shown(url)}: {error}") from None
         cause = Cause.UNAVAILABLE if trouble.status else Cause.UNREACHED
-        why = f"{shown(url)}: {trouble} (attempt {attempt + 1 if left() > 0 else attempt or 1})"
+        why = f"{shown(url)}: {trouble}" + (f" (after {tried} attempts)" if tried > 1 else "")
         raise WebError(cause, why, trouble.status, _advice(str(trouble)))
 
     @contextlib.contextmanager

@@ -104,6 +104,8 @@ class Wire(httpx.BaseTransport):
             self._pool = httpcore.ConnectionPool(context, max_connections=width, network_backend=backend)
             return
         url = httpx.URL(proxy)
+        if url.scheme not in {"http", "https"}:
+            raise ValueError(f"a {url.scheme} proxy is configured; only http and https proxies are supported")
         auth = (url.username.encode(), url.password.encode()) if url.username or url.password else None
         self._pool = httpcore.HTTPProxy(
             httpcore.URL(
