@@ -35,7 +35,7 @@ def test_the_same_architectures(pair: tuple[Build, dict[str, Any]]) -> None:
 
 def test_the_same_classes_and_interfaces_in_every_row(pair: tuple[Build, dict[str, Any]]) -> None:
     build, executed = pair
-    different = []
+    different: list[tuple[object, ...]] = []
     for name, row in executed["interfaces"].items():
         fact = build.classes[name]
         assert isinstance(fact, Known), name
