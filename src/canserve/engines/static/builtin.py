@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from canserve.engines.static.bounds import TEXT, Budget, Impossible
-from canserve.engines.static.values import Choices, Opaque, Table, Value, brief, symbolic
+from canserve.engines.static.values import CallValue, Choices, Opaque, Table, Value, brief, symbolic
 
 _MAPPINGS = {"dict", "OrderedDict", "defaultdict", "MappingProxyType", "Dict", "frozendict"}
 _SEQUENCES: dict[str, Callable[[list[Value]], Value]] = {
@@ -133,7 +133,7 @@ def hashable(value: Value) -> bool:
     """Whether the value may be a key; an expression that was not evaluated may not."""
     if isinstance(value, tuple):
         return all(hashable(item) for item in value)
-    return not isinstance(value, list | dict | set | Opaque)
+    return not isinstance(value, list | dict | set | Opaque | CallValue)
 
 
 def call_method(owner: Value, name: str, args: Sequence[Value], budget: Budget) -> Value:

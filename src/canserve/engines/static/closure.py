@@ -125,5 +125,7 @@ class Imports:
             there = self._graph.module(site.module)
             if there is None or site.name in there.bindings:
                 continue  # what it is bound to is that module's own affair
+            if self._elsewise(f"{site.module}.{site.name}"):
+                continue
             if all(isinstance(found, Absent) for found in self._graph.resolve(site.module, site.name)):
                 yield Need(path, site)

@@ -299,6 +299,8 @@ class Frame(Guarded):
                 self.loop(node)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) as call):
                 self.change(self.env.get(name), method, call)
+            case ast.Expr(value=ast.Call(func=ast.Name()) as call):
+                self.evaluate(call)  # a function that checks, and perhaps raises
             case ast.FunctionDef():
                 self.env[node.name] = FunctionSite(self.module, node, self.path, (), dict(self.env))
             case ast.ClassDef():
