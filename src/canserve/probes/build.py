@@ -71,20 +71,28 @@ def read_build(target: str, want: Want, options: BuildOptions | None = None) -> 
     """Read the build that the user names. Never raises for what is on the other side."""
     options = options or BuildOptions()
     config = pip_config() if options.config is None else options.config
-    web = options.web
-    if web is None:
-        web = Web(Settings() if isinstance(config, Missing) else config.settings, options.offline)
-    web = web.apart()
+    if options.web is not None:
+        return _reading(target, want, replace(options, config=config, web=options.web.apart()))
+    web = Web(Settings() if isinstance(config, Missing) else config.settings, options.offline)
+    try:
+        return _reading(target, want, replace(options, config=config, web=web))
+    finally:
+        web.close()
+
+
+def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
+    assert options.web is not None
+    assert options.config is not None
     sought = engines() if options.engines is None else options.engines
-    means = Means(Place(web, options.cache, options.tell), config, options.arch, sought)
-    opened = open_target(target, means)
+    place = Place(options.web, options.cache, options.tell)
+    opened = open_target(target, Means(place, options.config, options.arch, sought))
     if isinstance(opened, Missing):
-        return Reading(target, opened, web.cost)
+        return Reading(target, opened, options.web.cost)
     found = discover(opened.tree, sought, opened.outside, opened.wanted)
     if isinstance(found, Missing):
-        return Reading(target, found, web.cost, opened.notes)
+        return Reading(target, found, options.web.cost, opened.notes)
     build = _read(printable(target.strip()), opened, found, want, options)
-    return Reading(target, build, web.cost, opened.notes + found.notes)
+    return Reading(target, build, options.web.cost, opened.notes + found.notes)
 
 
 def _read(subject: str, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:

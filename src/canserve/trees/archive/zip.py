@@ -14,6 +14,7 @@ from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob
 from canserve.trees.archive.directory import LOCAL, Member, problem, read_directory
 from canserve.trees.archive.members import Members
+from canserve.trees.fanout import WIDTH
 from canserve.trees.names import unavailable, unreadable
 from canserve.trees.tree import Children, Cost, Entry, Listing, TreeError
 
@@ -93,17 +94,18 @@ class ZipTree:
     def _unpacked(self, wanted: Sequence[Member]) -> dict[str, bytes | Missing]:
         got: dict[str, bytes | Missing] = {}
         runs = list(_runs(wanted, self._blob))
-        again: list[Member] = []
-        for run, data in zip(runs, self._fetch(runs), strict=True):
-            for member in run.members:
-                got[member.name] = self._whole(member, data, run.start)
-                if isinstance(got[member.name], Missing) and self._blob.held(member.span):
-                    again.append(member)
-        for member in again:  # a cache may have gone bad: drop what it has and ask the origin once more
-            self._blob.forget(member.span)
-            if not self._blob.held(member.span):
-                fresh = self._fetch([_Run(*member.span, [member])])
-                got[member.name] = self._whole(member, fresh[0], member.offset)
+        for start in range(0, len(runs), WIDTH):  # so that packed data of a few runs only is held at a time
+            batch = runs[start : start + WIDTH]
+            for run, data in zip(batch, self._fetch(batch), strict=True):
+                for member in run.members:
+                    got[member.name] = self._whole(member, data, run.start)
+        bad = [member for member in wanted if isinstance(got[member.name], Missing)]
+        for member in bad:  # a cache may have gone bad: drop what it has and ask the origin once more
+            if self._blob.held(member.span):
+                self._blob.forget(member.span)
+                if not self._blob.held(member.span):
+                    fresh = self._fetch([_Run(*member.span, [member])])
+                    got[member.name] = self._whole(member, fresh[0], member.offset)
         return got
 
     def _fetch(self, runs: Sequence[_Run]) -> list[bytes | Missing]:
@@ -120,7 +122,7 @@ class ZipTree:
             return data
         view = memoryview(data)[member.offset - base : member.end - base]
         try:
-            packed = view[_data_start(member, bytes(view[: LOCAL.size + 0xFFFF])) :][: member.packed]
+            packed = view[_data_start(member, view) :][: member.packed]
             if len(packed) != member.packed:
                 raise _CorruptError("its data is cut short")
             return _checked(member, bytes(packed) if member.method == 0 else _inflate(packed, member.size))
@@ -133,7 +135,7 @@ class ZipTree:
             raise TreeError(self._unreadable(member, why))
         head = self._blob.spans([(member.offset, min(member.end, member.offset + LOCAL.size + 0x1FFFE))])[0]
         try:
-            at = member.offset + _data_start(member, head)
+            at = member.offset + _data_start(member, memoryview(head))
             if member.method == 0:
                 return self._blob.spans([(at + start, at + stop)])[0]
             kept, position = bytearray(), 0
@@ -213,7 +215,7 @@ def _too_large(member: Member, room: int) -> str | None:
     return None
 
 
-def _data_start(member: Member, local: bytes) -> int:
+def _data_start(member: Member, local: memoryview) -> int:
     """Where the data begins, counted from the local header, which must agree with the directory."""
     if len(local) < LOCAL.size:
         raise _CorruptError("its header is cut short")
@@ -225,10 +227,10 @@ def _data_start(member: Member, local: bytes) -> int:
 
 
 def _inflate(packed: memoryview, size: int) -> bytes:
-    return b"".join(_inflated(iter([bytes(packed)]), size))
+    return b"".join(_inflated(iter([packed]), size))
 
 
-def _inflated(packed: Iterator[bytes], size: int) -> Iterator[bytes]:
+def _inflated(packed: Iterator[bytes | memoryview], size: int) -> Iterator[bytes]:
     """Unpack step by step; never more than one step beyond the declared size."""
     machine = zlib.decompressobj(-15)
     total = 0

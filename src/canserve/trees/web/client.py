@@ -189,14 +189,16 @@ class Web:
         return Range(self._exactly(response, int(declared)), int(declared), str(response.url))
 
     def _exactly(self, response: httpx.Response, wanted: int) -> bytes:
-        got = bytearray()
+        got: list[bytes] = []
+        size = 0
         for chunk in self._chunks(response):
-            got += chunk
-            if len(got) > wanted:
+            got.append(chunk)
+            size += len(chunk)
+            if size > wanted:
                 raise RangesRefusedError(f"answered with more than the {wanted} bytes it announced")
-        if len(got) < wanted:
-            raise _AgainError(f"the answer ended after {len(got)} of {wanted} bytes")
-        return bytes(got)
+        if size < wanted:
+            raise _AgainError(f"the answer ended after {size} of {wanted} bytes")
+        return b"".join(got)
 
     def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
         for chunk in response.iter_raw():  # as they come: a chunk size would wait until it is full
