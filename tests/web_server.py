@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 import sys
 import threading
 import time
@@ -82,17 +83,19 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that hang up early are what many tests are about."""
-        if not isinstance(sys.exception(), ConnectionError):
+        if not isinstance(sys.exception(), ConnectionError | ssl.SSLError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextmanager
-def running() -> Iterator[Site]:
+def running(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
     """A server on a free port, stopped at the end."""
     site = Site()
     handler = type("SiteHandler", (Handler,), {"site": site})
     server = Server(("127.0.0.1", 0), handler)
-    site.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    site.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -211,6 +214,33 @@ def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
         with pytest.raises(WebError, match="certificates cannot be used") as error:
             web.page("https://127.0.0.1:9/", "*/*", 100)
         assert "PIP_CERT" in (error.value.ask or "")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate, and is not here")
+def test_certificates_are_verified_as_configured(tmp_path: Path) -> None:
+    """Not at all known, named in PIP_CERT (as a file, as a folder), and of a host that is trusted anyway."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certs" / "own.pem"
+    certificate.parent.mkdir()
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=own"]
+    made += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        ["openssl", "rehash", str(certificate.parent)], check=True, capture_output=True, timeout=60
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with running(context) as site:
+        url = site.put("/p", page(b"hello"))
+        with pytest.raises(WebError, match="CERTIFICATE_VERIFY_FAILED") as error:
+            Web(QUICK).page(url, "*/*", 100)
+        assert (error.value.cause, error.value.ask) == (
+            Cause.UNREACHED, "name the certificate authority in PIP_CERT",
+        )  # fmt: skip
+        for certificates in (certificate, certificate.parent):
+            web = Web(replace(QUICK, certificates=str(certificates)))
+            assert web.page(url, "*/*", 100).body == b"hello"
+        host = site.url.removeprefix("https://")
+        assert Web(replace(QUICK, trusted=frozenset({host}))).page(url, "*/*", 100).body == b"hello"
 
 
 def test_after_trouble_the_answer_counts(site: Site, web: Web) -> None:
