@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from canserve.api import check as check
     from canserve.api import machine_names as machine_names
     from canserve.api import read_build as read_build
-    from canserve.api import read_machine as read_machine
+    from canserve.api import read_machines as read_machines
     from canserve.api import read_model as read_model
     from canserve.facts import Cause as Cause
     from canserve.facts import Evidence as Evidence
@@ -33,7 +33,7 @@ __version__ = "0.1.0"
 _HOME = {
     "canserve.api": (
         "BuildReport", "Options", "Report", "SpecError", "check", "machine_names",
-        "read_build", "read_machine", "read_model",
+        "read_build", "read_machines", "read_model",
     ),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
     "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),

@@ -143,10 +143,9 @@ def read_model(spec: str, options: Options | None = None) -> Model:
     return read(spec, options=ModelOptions(offline=options.offline))
 
 
-def read_machine(spec: str, options: Options | None = None) -> Machine | Missing:
-    """One machine, by profile. Raises SpecError for a profile that does not exist."""
-    del options
-    return _machines(spec)[0]
+def read_machines(spec: str) -> tuple[Machine, ...]:
+    """A profile's machine, or all machines of a cluster file. Raises SpecError for what does not exist."""
+    return _machines(spec)
 
 
 def machine_names() -> tuple[str, ...]:

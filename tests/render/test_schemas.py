@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from reports import build, hostile_report, model, no_report, report, unknown_report, unread_report, yes_report
 
+import canserve.api
 from canserve.facts import Cause, Missing
 from canserve.render import structure
 from canserve.render.schemas import SHAPES, schema_text
@@ -55,7 +56,8 @@ def test_builds_models_and_machines_keep_the_schema() -> None:
     validate("build", structure.build_output("vllm==0.14.0", build()))
     validate("build", structure.build_output("vllm==0.14.0", gone))
     validate("model", structure.model_output(model()))
-    validate("machine", structure.machine_output("profile:none", gone))
+    machines = canserve.api.read_machines("profile:dgx-spark") + canserve.api.read_machines("a-host")
+    validate("machine", structure.machine_output(machines))
 
 
 def test_every_fact_of_a_build_is_printed() -> None:

@@ -20,7 +20,7 @@ from reports import (
 from canserve.render.markdown import check_markdown
 from canserve.render.page import Look
 from canserve.render.structure import model_output
-from canserve.render.subject_text import subject_text
+from canserve.render.subject_text import model_text
 from canserve.render.text import check_text
 
 PIPED = Look()
@@ -102,7 +102,7 @@ def test_text_from_outside_cannot_act(width: int | None) -> None:
     outputs = [
         check_text(report(hostile_report()), look),
         check_markdown(report(hostile_report()), ALL),
-        subject_text(model_output(model(HOSTILE)), look, whole=True),
+        model_text(model_output(model(HOSTILE)), look, whole=True),
     ]
     for text in outputs:
         bad = {c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Cs"}} - {"\n", "\u200b"}

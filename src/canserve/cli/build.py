@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import click
 
-from canserve.cli.output import Progress, emit, format_option, offline_option, quiet_option
-from canserve.cli.subject import UNKNOWN, show, whole_option
+from canserve.cli.output import (
+    UNKNOWN,
+    Progress,
+    emit,
+    format_option,
+    look,
+    offline_option,
+    quiet_option,
+    whole_option,
+)
 from canserve.facts import Missing
 
 
@@ -25,9 +33,11 @@ def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> 
     canserve build ./venv --format json
     """
     from canserve.api import Options, read_build
-    from canserve.render.structure import build_output
+    from canserve.render.structure import build_output, to_json
+    from canserve.render.subject_text import build_text
 
     with Progress(quiet) as progress:
         build = read_build(target, Options(offline=offline, progress=progress))
-    emit(show(build_output(target, build), form, whole))
+    output = build_output(target, build)
+    emit(to_json(output) if form == "json" else build_text(output, look(), whole=whole))
     return UNKNOWN if isinstance(build, Missing) else 0

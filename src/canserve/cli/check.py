@@ -9,14 +9,14 @@ import click
 
 from canserve.cli.names import check_names
 from canserve.cli.output import (
+    UNKNOWN,
     Progress,
-    colour,
     emit,
     format_option,
+    look,
     offline_option,
     quiet_option,
     remark,
-    width,
 )
 from canserve.units import Bytes
 from canserve.verdict import Word, word
@@ -24,7 +24,7 @@ from canserve.verdict import Word, word
 if TYPE_CHECKING:
     from canserve.api import Report
 
-EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": 3}
+EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": UNKNOWN}
 
 
 def transformers_version(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -126,7 +126,6 @@ def _rendered(report: Report, wanted: Wanted) -> str:
         from canserve.render.markdown import check_markdown
 
         return check_markdown(report, explain)
-    from canserve.render.page import Look
     from canserve.render.text import check_text
 
-    return check_text(report, Look(width(), colour(), explain))
+    return check_text(report, look(explain))

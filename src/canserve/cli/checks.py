@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from canserve.cli.output import colour, emit, format_option, width
+from canserve.cli.output import emit, format_option, look
 
 
 @click.command("checks")
@@ -22,8 +22,7 @@ def command(form: str) -> int:
 
         emit(checks_markdown(CHECKS))
     else:
-        from canserve.render.page import Look
         from canserve.render.subject_text import checks_text
 
-        emit(checks_text(CHECKS, Look(width(), colour())))
+        emit(checks_text(CHECKS, look()))
     return 0

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import click
 
-from canserve.cli.output import Progress, emit, format_option, offline_option, quiet_option
-from canserve.cli.subject import UNKNOWN, show, whole_option
+from canserve.cli.output import (
+    UNKNOWN,
+    Progress,
+    emit,
+    format_option,
+    look,
+    offline_option,
+    quiet_option,
+    whole_option,
+)
 from canserve.facts import Missing
 
 
@@ -21,9 +29,11 @@ def command(spec: str, form: str, whole: bool, offline: bool, quiet: bool) -> in
     MODEL is a Hub id, a folder, a config.json or a GGUF file. No weights are downloaded.
     """
     from canserve.api import Options, read_model
-    from canserve.render.structure import model_output
+    from canserve.render.structure import model_output, to_json
+    from canserve.render.subject_text import model_text
 
     with Progress(quiet) as progress:
         model = read_model(spec, Options(offline=offline, progress=progress))
-    emit(show(model_output(model), form, whole))
+    output = model_output(model)
+    emit(to_json(output) if form == "json" else model_text(output, look(), whole=whole))
     return UNKNOWN if isinstance(model.architectures, Missing) else 0

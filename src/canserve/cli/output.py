@@ -9,12 +9,17 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from canserve.render.page import Look
+
 F = TypeVar("F", bound=Callable[..., Any])
 
+UNKNOWN = 3
+"""Exit code where nothing is a no, but something could not be read."""
 PATIENCE = 1.0
 """Seconds of silence that need no explanation."""
 _TICK = 0.1
@@ -45,6 +50,11 @@ def offline_option(function: F) -> F:
     )(function)
 
 
+def whole_option(function: F) -> F:
+    """``--all``."""
+    return click.option("-a", "--all", "whole", is_flag=True, help="Every name of long lists.")(function)
+
+
 def emit(text: str) -> None:
     """Write the result. A reader that has seen enough (``| head``) is no error."""
     try:
@@ -55,15 +65,17 @@ def emit(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def width() -> int | None:
-    """Columns of the terminal; None when stdout is a pipe or a file."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def look(explain: frozenset[str] = frozenset()) -> Look:
+    """How text should look here: wrapped and coloured on a terminal, long plain lines in a pipe or file.
 
+    No colour where the terminal has none or the user wants none (https://no-color.org).
+    """
+    from canserve.render.page import Look
 
-def colour() -> bool:
-    """Whether stdout is a terminal that wants colour (https://no-color.org)."""
+    if not sys.stdout.isatty():
+        return Look(explain=explain)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return sys.stdout.isatty() and not plain
+    return Look(shutil.get_terminal_size().columns, not plain, explain)
 
 
 def remark(text: str, quiet: bool) -> None:

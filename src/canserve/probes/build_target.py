@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -155,6 +156,9 @@ def _open_path(path: Path, target: str, means: Means) -> Opened | Missing:
     except (FileNotFoundError, NotADirectoryError):
         names = ", ".join(engine.name for engine in means.engines)
         ask = f"name a release ({names}, as NAME==VERSION), a wheel, an environment or a source tree"
+        typed = re.split(r"[^\w-]", target, maxsplit=1)[0]
+        if near := get_close_matches(typed.lower(), [engine.name for engine in means.engines], n=1):
+            ask = f"did you mean {near[0]}{target[len(typed) :]}? Or {ask}"
         return Missing(Cause.UNAVAILABLE, f"{subject}: no such file or folder, and no engine of that name",
                        (Evidence(subject, subject, "not there"),), ask)  # fmt: skip
     except (OSError, ValueError) as error:

@@ -56,14 +56,19 @@ def _key(name: str) -> str:
     return name.removesuffix("_")
 
 
+Definitions = dict[str, tuple[type, dict[str, Any]]]
+"""By name in the schema: the type, and its schema."""
+
+
 def schema(root: type) -> dict[str, Any]:
     """The JSON Schema (2020-12) of what ``plain`` makes of a ``root`` value."""
-    definitions: dict[str, Any] = {}
+    definitions: Definitions = {}
     body = _record(root, definitions)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "$defs": definitions}
+    bodies = {name: found for name, (_, found) in definitions.items()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body, "$defs": bodies}
 
 
-def _record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def _record(record: type, definitions: Definitions) -> dict[str, Any]:
     hints = get_type_hints(record, include_extras=True)
     names = [f.name for f in fields(record)]
     first_line = (record.__doc__ or "").split("\n")[0]
@@ -76,7 +81,7 @@ def _record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _type(hint: Any, definitions: Definitions) -> dict[str, Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return {**_type(arguments[0], definitions), "description": arguments[1]}
@@ -95,7 +100,7 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return _simple(hint, definitions)
 
 
-def _simple(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _simple(hint: Any, definitions: Definitions) -> dict[str, Any]:
     if hint is Any or isinstance(hint, TypeVar):
         return {}
     if hint is types.NoneType:
@@ -104,7 +109,7 @@ def _simple(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         _, kind, said = _UNITS[hint]
         return {"type": kind, "description": said}
     if hint is Missing:
-        definitions["Missing"] = _MISSING
+        definitions["Missing"] = (Missing, _MISSING)
         return {"$ref": "#/$defs/Missing"}
     names = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if hint in names:
@@ -112,8 +117,10 @@ def _simple(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if is_dataclass(hint) and isinstance(hint, type):
         name = hint.__name__.removesuffix("Shape")
         if name not in definitions:
-            definitions[name] = {}  # holds the place while the record itself is walked
-            definitions[name] = _record(hint, definitions)
+            definitions[name] = (hint, {})  # holds the place while the record itself is walked
+            definitions[name] = (hint, _record(hint, definitions))
+        if definitions[name][0] is not hint:
+            raise TypeError(f"two types would be called {name} in the schema")
         return {"$ref": f"#/$defs/{name}"}
     raise TypeError(f"{hint!r} has no place in a schema")
 

@@ -216,13 +216,20 @@ class ModelOutputShape:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineEntryShape:
+    """One machine."""
+
+    machine: Annotated[str, "Its profile, or its name in the cluster file."]
+    facts: Machine
+    evidence: Annotated[Mapping[str, tuple[Evidence, ...]], "By fact: the source it is known from."]
+
+
+@dataclass(frozen=True, slots=True)
 class MachineOutputShape:
     """Output of `canserve machine --format json`."""
 
     version: Annotated[Literal[1], "Of this format."]
-    machine: Annotated[str, "As the user named it."]
-    facts: Annotated[Machine | Missing, "Missing: nothing is known of this machine."]
-    evidence: Annotated[Mapping[str, tuple[Evidence, ...]], "By fact: the source it is known from."]
+    machines: Annotated[tuple[MachineEntryShape, ...], "One for a profile, all of them for a cluster file."]
 
 
 @dataclass(frozen=True, slots=True)

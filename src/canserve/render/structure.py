@@ -20,6 +20,7 @@ from canserve.render.shapes import (
     CheckShape,
     FindingShape,
     MachineOutputShape,
+    MachineEntryShape,
     ModelOutputShape,
     ModelShape,
     ModelTypeShape,
@@ -208,10 +209,11 @@ def model_output(model: Model) -> ModelOutputShape:
     return ModelOutputShape(1, model.subject, model, _evidence(_fields(model)))
 
 
-def machine_output(spec: str, machine: Machine | Missing) -> MachineOutputShape:
-    """Everything known of one machine."""
-    looks = {"machine": machine} if isinstance(machine, Missing) else _fields(machine)
-    return MachineOutputShape(1, spec, machine, _evidence(looks))
+def machine_output(machines: Iterable[Machine]) -> MachineOutputShape:
+    """Everything known of these machines."""
+    return MachineOutputShape(
+        1, tuple(MachineEntryShape(m.subject, m, _evidence(_fields(m))) for m in machines)
+    )
 
 
 def checks_output(checks: Iterable[Check]) -> CheckListShape:

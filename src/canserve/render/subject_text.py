@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass, replace
 
 from canserve.checks.reader import Check
-from canserve.facts import Known, Missing
+from canserve.facts import Evidence, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
 
@@ -20,34 +20,49 @@ _LEFT_TO_JSON = {"raw", "config", "generation", "flag_details"}
 """Fields whose content the other fields tell in a readable way."""
 
 
-def subject_text(
-    output: BuildShape | ModelOutputShape | MachineOutputShape, look: Look, *, whole: bool
-) -> str:
-    """One subject. ``whole``: every name of every list, instead of the first few and their number."""
-    match output:
-        case BuildShape(build=name):
-            sources = False
-        case ModelOutputShape(model=name):
-            sources = False
-        case MachineOutputShape(machine=name):
-            sources = True
+def build_text(output: BuildShape, look: Look, *, whole: bool) -> str:
+    """One build. ``whole``: every name of every list, instead of the first few and their number."""
     page = Page(look)
-    page.add(Row(label=name))
-    facts = {"all of it": output.facts} if isinstance(output.facts, Missing) else _fields(output.facts)
-    unread: dict[str, list[str]] = {}
+    page.add(*_subject(output.build, output.facts, whole))
+    return page.render()
+
+
+def model_text(output: ModelOutputShape, look: Look, *, whole: bool) -> str:
+    """One model."""
+    page = Page(look)
+    page.add(*_subject(output.model, output.facts, whole))
+    return page.render()
+
+
+def machine_text(output: MachineOutputShape, look: Look) -> str:
+    """Machines, each fact with its source."""
+    page = Page(look)
+    for one in output.machines:
+        page.blank()
+        page.add(*_subject(one.machine, one.facts, whole=True, sources=one.evidence))
+    return page.render()
+
+
+def _subject(
+    name: str, record: object, whole: bool, sources: Mapping[str, Sequence[Evidence]] | None = None
+) -> Iterable[Row]:
+    yield Row(label=name)
+    facts = {"all of it": record} if isinstance(record, Missing) else _fields(record)
+    unread: dict[Missing, list[str]] = {}
     for field, value in facts.items():
         if isinstance(value, Missing):
-            unread.setdefault(value.why, []).append(field.replace("_", " "))
+            unread.setdefault(replace(value, evidence=()), []).append(field.replace("_", " "))
             continue
         if value != name:  # the subject's own name stands above
-            page.add(*_rows(field, value, whole, indent=2))
-        if sources:
-            looks = output.evidence.get(field, ())
-            page.add(*(Row(f"{look.how}: {look.saw}", indent=2 + _LABEL, style="dim") for look in looks))
-    for why, names in unread.items():
-        cell = Cell("unknown", _LABEL, STYLES["unknown"])
-        page.add(Row(f"{', '.join(names)}: {why}", (cell,), indent=2))
-    return page.render()
+            yield from _rows(field, value, whole, indent=2)
+        for look in (sources or {}).get(field, ()):
+            yield Row(f"{look.how}: {look.saw}", indent=2 + _LABEL, style="dim")
+    for missing, names in unread.items():
+        yield Row(
+            f"{', '.join(names)}: {missing.why}", (Cell("unknown", _LABEL, STYLES["unknown"]),), indent=2
+        )
+        if missing.ask:
+            yield Row(missing.ask, (Cell("ask:", 5, "bold cyan"),), indent=2 + _LABEL)
 
 
 def _fields(record: object) -> dict[str, object]:
