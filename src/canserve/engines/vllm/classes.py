@@ -32,7 +32,7 @@ class ClassReader:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._graph = reading.graph
-        self._imports = Imports(reading.graph, _followed)
+        self._imports = Imports(reading.graph, self._followed)
         reading.graph.interpreter.natives.stand_ins["supports_kw"] = self._supports_kw
 
     def read(self, row: Registered) -> Fact[ModelClass | None]:
@@ -58,6 +58,12 @@ class ClassReader:
             outside=_outside(pulled),
         )
         return self._reading.known(found, f"class {site.name}", row.at, at)
+
+    def _followed(self, module: str) -> bool:
+        """Modules whose imports count for a class; the registry's package imports its own core alone."""
+        if module == MODELS and self._reading.sources.has(FILES[0]):
+            return False
+        return any(within(module, package) for package in FOLLOWED)
 
     def _supports_kw(
         self,
@@ -147,10 +153,6 @@ def _plain(value: Value) -> bool | str | None:
     if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
         return ",".join(map(str, value))
     return None
-
-
-def _followed(module: str) -> bool:
-    return any(within(module, package) for package in FOLLOWED)
 
 
 def _imports(pulled: Closure, package: str) -> tuple[Import, ...]:

@@ -27,7 +27,7 @@ from canserve.facts import Known
 from canserve.subjects.build import Registered, Want
 
 ALWAYS = (
-    *FILES,
+    FILES[0],
     configs.FILE,
     "vllm/transformers_utils/configs/__init__.py",
     "vllm/transformers_utils/processors/__init__.py",
@@ -81,6 +81,8 @@ def first_round(reading: Reading, want: Want) -> list[str]:
     """Files that are known to be needed before any was read."""
     sources = reading.sources
     paths: list[str] = [*ALWAYS, *serving.entry_points(reading), *_quantization(reading, want)]
+    if not sources.has(FILES[0]):
+        paths += FILES
     if not sources.has(serving.CACHE[0]):
         paths += serving.ARGUMENTS  # older releases: cache types and weight formats are choices of flags
     if want.architectures != frozenset():
@@ -153,14 +155,14 @@ def _family(reading: Reading, row: Registered) -> Iterable[str]:
     folder, _, name = stem.rpartition("/")
     if row.module == MODELS:  # the oldest form: importing any model imports the package, which imports all
         return reading.sources.under(f"{stem}/")
-    if f"{stem}/__init__.py" in found:
-        inside = (path for path in reading.sources.under(f"{stem}/") if not _ELSEWHERE.search(path))
-        shared = reading.sources.under(f"{folder}/common/")
-        return [*found, f"{folder}/__init__.py", *inside, *shared][: 2 * MAX_FAMILY]
     word = re.match(r"[A-Za-z]*", name)
-    if word is None or len(word[0]) < 3:
-        return found
-    beside = [path for place in (folder, *CONFIGS) for path in reading.sources.under(f"{place}/{word[0]}")]
+    kin = word[0] if word and len(word[0]) > 2 else name
+    if f"{stem}/__init__.py" in found:
+        inside = [path for path in reading.sources.under(f"{stem}/") if not _ELSEWHERE.search(path)]
+        shared = reading.sources.under(f"{folder}/common/")
+        older = reading.sources.under(f"vllm/model_executor/models/{kin}")
+        return [*found, f"{folder}/__init__.py", *inside[: 2 * MAX_FAMILY], *shared, *older]
+    beside = [path for place in (folder, *CONFIGS) for path in reading.sources.under(f"{place}/{kin}")]
     return [*found, *beside[:MAX_FAMILY]]
 
 

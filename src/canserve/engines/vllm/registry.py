@@ -94,13 +94,13 @@ def _kinds(reading: Reading, path: str) -> dict[str, str]:
 
 def read_list(reading: Reading, name: str) -> Fact[Mapping[str, str]]:
     """``_PREVIOUSLY_SUPPORTED_MODELS`` or ``_OOT_SUPPORTED_MODELS``; empty where there is no such list."""
-    found = reading.constant(FILES, name)
+    path = next((path for path in FILES if reading.sources.has(path)), FILES[0])
+    found = reading.constant([path], name)
     if isinstance(found, Missing):
         return found
     if found is None:
-        path = next((path for path in FILES if reading.sources.has(path)), FILES[0])
         return reading.known({}, f"no {name}", path)
-    path, table = found
+    table = found[1]
     if not isinstance(table, Table) or table.opaque:
         return reading.unknown_form(path, f"{name} is not a table of names")
     rows = {str(key): str(value) for key, value in table.items() if isinstance(value, str)}
