@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
+import threading
 import time
+import zipfile
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import jsonschema
@@ -187,3 +192,33 @@ def test_what_the_system_refuses_ends_with_4() -> None:
     assert done.returncode == 4
     assert done.stderr.startswith("canserve failed: OSError: ")
     assert "Traceback" not in done.stderr
+
+
+class NoRanges(SimpleHTTPRequestHandler):
+    """Serves files whole, whatever range was asked for; and keeps quiet about it."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
+        pass
+
+
+def test_a_download_of_the_whole_file_is_said(model: str, tmp_path: Path) -> None:
+    wheel = tmp_path / "index" / "simple" / "vllm" / "vllm-0.99.0-py3-none-any.whl"
+    wheel.parent.mkdir(parents=True)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in tiny.FILES.items():
+            archive.writestr(path, text)
+        archive.writestr("vllm/_C.abi3.so", random.Random(1).randbytes(1 << 20))
+    (wheel.parent / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    handler = partial(NoRanges, directory=str(tmp_path / "index"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings = {
+            **dict.fromkeys(("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"), ""),
+            "PIP_INDEX_URL": f"http://127.0.0.1:{server.server_port}/simple",
+            "PIP_CONFIG_FILE": os.devnull,
+            "CANSERVE_CACHE": str(tmp_path / "cache"),
+        }
+        done = run("check", model, "-b", "vllm==0.99.0", "--format", "json", **settings)
+        server.shutdown()
+    assert "1 file was downloaded whole" in done.stderr
+    assert json.loads(done.stdout)["cost"]["whole_downloads"] == 1

@@ -74,7 +74,8 @@ def command(**chosen: Any) -> int:
     """Say whether these builds will serve MODEL.
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A BUILD is a release (NAME==VERSION), a wheel,
-    a virtual environment or a source tree. A MACHINE is a profile; `canserve machine --list` names them.
+    a virtual environment or a source tree. A MACHINE is a profile
+    (`canserve machine --list` names them) or a cluster file.
 
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
@@ -108,8 +109,9 @@ def run(wanted: Wanted) -> int:
         report = check(wanted.model, wanted.builds, on=wanted.on, options=options)
     emit(_rendered(report, wanted))
     cost = report.cost
-    if cost.whole_downloads:
-        remark(f"{cost.whole_downloads} files were downloaded whole: byte ranges were refused", wanted.quiet)
+    if cost.whole_downloads and not wanted.quiet:
+        count = "1 file was" if cost.whole_downloads == 1 else f"{cost.whole_downloads} files were"
+        click.echo(f"{count} downloaded whole, {Bytes(cost.bytes)} in all", err=True)
     if wanted.form == "text" and not wanted.explain:
         read = f"read {Bytes(cost.bytes)} in {cost.requests} requests; " if cost.requests else ""
         remark(f"{read}--explain all shows file and line of everything that was read", wanted.quiet)

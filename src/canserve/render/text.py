@@ -60,8 +60,13 @@ def describe(model: Model) -> str:
 def _parameters(found: Parameters) -> str:
     kinds = sorted(found.by_dtype.items(), key=lambda item: -item[1])
     least = sum(found.by_dtype.values()) / 1000  # a few scales in another dtype tell a reader nothing
-    stored = " + ".join(f"{decimal(count)} {dtype}" for dtype, count in kinds if count >= least)
-    return f"{decimal(found.total)} parameters ({stored}) in {Bytes(found.bytes)}"
+    stored = " + ".join(f"{_count(count)} {dtype}" for dtype, count in kinds if count >= least)
+    return f"{_count(found.total)} parameters ({stored}) in {Bytes(found.bytes)}"
+
+
+def _count(number: int) -> str:
+    """125_090_000_000 -> ``125B``, as parameters are counted everywhere."""
+    return decimal(number).replace(" ", "").replace("G", "B")
 
 
 def _table(builds: Sequence[BuildReport], alone: bool) -> Iterable[Row]:
