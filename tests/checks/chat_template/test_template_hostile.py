@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from canserve.checks.chat_template.budget import Budget, BudgetExceeded, depth, weight
+from canserve.checks.chat_template.budget import MAX_TEXT, Budget, BudgetExceeded, depth, weight
 from canserve.checks.chat_template.check import judge, renderings
 from canserve.checks.chat_template.render import Failed, Undecided, render
 from canserve.verdict import Unknown
@@ -200,10 +200,16 @@ def test_a_template_without_decimals_does_not_even_parse_python() -> None:
 def test_weight_counts_what_is_shared_each_time() -> None:
     inner = ["a" * 640] * 3
     assert weight("a" * 640) == 11
-    assert weight(inner) == 1 + 3 + 3 * 11
+    assert weight(inner) == 1 + 3 * 11
     assert weight({"a": inner, "b": inner}) > 2 * weight(inner)
     with pytest.raises(BudgetExceeded):
         weight([inner] * 20_000)
+    assert weight("a" * MAX_TEXT) == 1 + MAX_TEXT // 64
+    with pytest.raises(BudgetExceeded):
+        weight("a" * (MAX_TEXT + 1))
+    assert weight(2**4000) == 1
+    with pytest.raises(BudgetExceeded):
+        weight(2**5000)
 
 
 def test_depth() -> None:

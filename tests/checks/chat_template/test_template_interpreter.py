@@ -113,6 +113,16 @@ def test_what_is_not_done_here_is_undecided_and_never_a_failure(source: str) -> 
     assert isinstance(render(source, {}, Budget()), Undecided)
 
 
+def test_nesting_that_python_would_refuse_in_generated_code() -> None:
+    for opening, closing, fine, deep in (
+        ("{% if 1 %}", "{% endif %}", 50, 80),
+        ("{% for x in [1] %}", "{% endfor %}", 15, 18),
+    ):
+        assert render(opening * fine + "x" + closing * fine, {}, Budget()) == "x"
+        got = render(opening * deep + "x" + closing * deep, {}, Budget())
+        assert got == Undecided("it nests deeper than is judged here")
+
+
 def test_rendering_twice_gives_the_same_text() -> None:
     source = "{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}"
     assert render(source, {}, Budget()) == render(source, {}, Budget()) == "2025-01-01 12:00:00.000000"

@@ -12,6 +12,7 @@ STEPS = 500_000
 """Steps for all conversations together; of 176 templates in use the longest takes 35 000."""
 MAX_VALUE = 50_000
 """Largest weight of one value; one unit is one element or 64 characters."""
+TOO_LARGE = "it makes a value larger than a check allows"
 MAX_TEXT = 256 << 10
 """Longest string, in characters."""
 MAX_BITS = 4096
@@ -81,12 +82,12 @@ def weight(value: object) -> int:
             if item.bit_length() > MAX_BITS:
                 raise BudgetExceeded(f"it makes an integer of more than {MAX_BITS} bits")
         elif isinstance(item, CONTAINERS):
-            total += len(item)
-            if total <= MAX_VALUE:
-                stack.extend(item)
-                stack.extend(item.values() if isinstance(item, dict) else ())
+            if total + len(item) > MAX_VALUE:
+                raise BudgetExceeded(TOO_LARGE)
+            stack.extend(item)
+            stack.extend(item.values() if isinstance(item, dict) else ())
         if total > MAX_VALUE:
-            raise BudgetExceeded("it makes a value larger than a check allows")
+            raise BudgetExceeded(TOO_LARGE)
     return total
 
 

@@ -12,6 +12,8 @@ from jinja2.utils import missing
 
 from canserve.checks.chat_template.budget import (
     MAX_BITS,
+    MAX_VALUE,
+    TOO_LARGE,
     BudgetExceeded,
     Unsupported,
     fits,
@@ -192,9 +194,9 @@ def _times(left: Any, right: Any) -> Any:
         elif (
             isinstance(count, int)
             and isinstance(sequence, list | tuple)
-            and weight(sequence) * count > 1 << 16
+            and weight(sequence) * count > MAX_VALUE
         ):
-            raise BudgetExceeded("it makes a value larger than a check allows")
+            raise BudgetExceeded(TOO_LARGE)
     return left * right
 
 
