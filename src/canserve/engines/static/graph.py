@@ -15,7 +15,7 @@ from canserve.engines.static.evaluate import Constants
 from canserve.engines.static.interpret import RAISES, Interpreter
 from canserve.engines.static.linearize import linearize
 from canserve.engines.static.scan import Binding, Imported, Module, flat, scan
-from canserve.engines.static.shed import Function, shed, whole
+from canserve.engines.static.shed import Block, Bodies, shed
 from canserve.engines.static.sites import (
     Absent,
     Assigned,
@@ -49,6 +49,7 @@ class ClassGraph:
         self._resolved: dict[tuple[str, str], list[Resolved]] = {}
         self._sites: dict[int, ClassSite] = {}
         self._bodies: dict[int, Body] = {}
+        self._bodies_left_out = Bodies(sources)
         self._linear: dict[ClassSite, list[Resolved]] = {}
         self._hops = 0
 
@@ -239,8 +240,12 @@ class ClassGraph:
     # -- classes
 
     def site(self, found: Module, node: ast.ClassDef) -> ClassSite:
-        """The one site of a class statement."""
-        return self._sites.setdefault(id(node), ClassSite(found.name, node, found.path))
+        """The one site of a class statement, with its body."""
+        if id(node) not in self._sites:
+            # The tree that an identity stands for is kept by the module's bindings, so it is never reused.
+            again = self._bodies_left_out.whole(found.path, node) or node
+            self._sites[id(node)] = ClassSite(found.name, again, found.path)
+        return self._sites[id(node)]
 
     def bases(self, site: ClassSite) -> list[Resolved]:
         """The base classes as written, each resolved."""
@@ -296,9 +301,9 @@ class ClassGraph:
                 return replace(self.body(base)[name], owner=base)
         return None
 
-    def whole(self, path: str, node: Function) -> Function | None:
-        """A function of this graph with its body, left out of long ones; None: not readable again."""
-        return whole(self.sources, path, node)
+    def whole(self, path: str, node: Block) -> Block | None:
+        """A function or class of this graph with its body; None: it cannot be parsed again."""
+        return self._bodies_left_out.whole(path, node)
 
     def attribute_value(self, site: ClassSite, name: str) -> Value:
         """A class attribute's plain value; ``Opaque`` or ``Ref`` where it is none; None also when unset."""

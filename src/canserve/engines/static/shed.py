@@ -1,16 +1,22 @@
-"""Leaving out the bodies of long functions: most of a tree's memory, and hardly ever followed."""
+"""Leaving out what classes and functions contain, until one is asked for.
+
+Of the thousands of classes and functions in the modules of an engine a reading follows a few. Their bodies
+are most of a tree's memory, and are parsed again, each on its own, when they are needed.
+"""
 
 from __future__ import annotations
 
 import ast
+from typing import TypeVar
 
 from canserve.engines.sources import Sources
 from canserve.facts import Known
 
-LONG = 8
-"""Lines from which on a function's body is left out."""
+LONG = 2
+"""Lines below its head from which on the body of a function or class is left out."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Block = TypeVar("Block", bound=ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 class Shed(ast.Pass):
@@ -18,13 +24,13 @@ class Shed(ast.Pass):
 
 
 def shed(body: list[ast.stmt]) -> None:
-    """Leave out the bodies of long functions and methods of a module or class."""
+    """Leave out the bodies of the functions and classes among these statements."""
     for node in body:
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 if (node.end_lineno or 0) - node.lineno >= LONG:
                     node.body = [Shed()]
-            case ast.ClassDef() | ast.If() | ast.With():
+            case ast.If() | ast.With():
                 shed(node.body)
                 shed(getattr(node, "orelse", []))
             case ast.Try():
@@ -34,20 +40,46 @@ def shed(body: list[ast.stmt]) -> None:
                 pass
 
 
-def whole(sources: Sources, path: str, node: Function) -> Function | None:
-    """The function with its body, parsed again where it was left out; None: it is not there any more."""
-    if not isinstance(node.body[0], Shed):
-        return node
-    text = sources.text(path)
-    if not isinstance(text, Known) or text.value is None:
-        return None
-    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    lines = text.value.removeprefix("\ufeff").splitlines()[start - 1 : node.end_lineno]
-    try:  # below an ``if`` it may keep its indentation, which strings inside it rely on
-        found = ast.parse("if 1:\n" + "\n".join(lines) if node.col_offset else "\n".join(lines)).body[0]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    inner = found.body[0] if isinstance(found, ast.If) else found
-    if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) or inner.name != node.name:
-        return None
-    return ast.increment_lineno(inner, start - 1 - (1 if node.col_offset else 0))
+class Bodies:
+    """Brings left out bodies back."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._again: dict[int, ast.stmt | None] = {}
+        self._path = ""
+        self._lines: list[str] = []
+
+    def whole(self, path: str, node: Block) -> Block | None:
+        """The function or class with its body; of a class, the bodies of its methods stay out.
+
+        None: it cannot be parsed again. The node must be kept by the caller, as its identity stands for it.
+        """
+        if not isinstance(node.body[0], Shed):
+            return node
+        if id(node) not in self._again:
+            self._again[id(node)] = self._parse(path, node)
+        again = self._again[id(node)]
+        if not isinstance(again, type(node)) or again.name != node.name:
+            return None
+        return again
+
+    def _parse(self, path: str, node: ast.ClassDef | Function) -> ast.stmt | None:
+        start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        text = "\n".join(self._lines_of(path)[start - 1 : node.end_lineno])
+        try:  # below an ``if`` it may keep its indentation, which strings inside it rely on
+            found = ast.parse(f"if 1:\n{text}" if node.col_offset else text).body[0]
+        except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+            return None
+        again = found.body[0] if isinstance(found, ast.If) and node.col_offset else found
+        if isinstance(again, ast.ClassDef):
+            shed(again.body)
+        return ast.increment_lineno(again, start - 1 - bool(node.col_offset))
+
+    def _lines_of(self, path: str) -> list[str]:
+        """Lines as Python's parser counts them (``splitlines`` would split at form feeds and more)."""
+        if path != self._path:
+            fact = self._sources.text(path)
+            text = fact.value or "" if isinstance(fact, Known) else ""
+            self._lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            self._path = path
+        return self._lines
