@@ -57,11 +57,14 @@ class Constants:
         top: str,
         platform: str = "cuda",
         attribute_of: AttributeOf | None = None,
+        afterwards: Callable[[str, ast.Module], None] | None = None,
     ) -> None:
+        """``afterwards`` is given every tree that was evaluated, which is not kept here."""
         self.sources = sources
         self.top = top
         self.platform = platform
         self._attribute_of = attribute_of
+        self._afterwards = afterwards
         self._left = TOTAL_STEPS
         self._done: dict[str, Fact[Namespace | None]] = {}
         self._running: set[str] = set()
@@ -77,12 +80,8 @@ class Constants:
                 self._running.discard(path)
         return self._done[path]
 
-    def evaluated(self, path: str) -> bool:
-        """Whether this file's constants were asked for already."""
-        return path in self._done or path in self._running
-
     def _evaluate(self, path: str) -> Fact[Namespace | None]:
-        tree = self.sources.tree(path)
+        tree = self.sources.parse(path)
         if isinstance(tree, Missing):
             return tree
         if tree.value is None:
@@ -96,6 +95,8 @@ class Constants:
             return self.sources.unreadable(path, f"evaluating its constants takes more than {granted} steps")
         finally:
             self._left -= granted - max(budget.left, 0)
+        if self._afterwards is not None:
+            self._afterwards(path, tree.value)
         return Known(Namespace(run), tree.evidence)
 
     def of_module(self, module: str) -> Namespace | None:

@@ -44,7 +44,7 @@ class ClassGraph:
         self.sources = sources
         self.top = top
         self.platform = platform
-        self.constants = Constants(sources, top, platform, self._class_constant)
+        self.constants = Constants(sources, top, platform, self._class_constant, self._evaluated)
         self._modules: dict[str, Module | Missing | None] = {}
         self._resolved: dict[tuple[str, str], list[Resolved]] = {}
         self._sites: dict[int, ClassSite] = {}
@@ -84,15 +84,20 @@ class ClassGraph:
         if path is None:
             stem = name.replace(".", "/")
             return self.sources.gap(f"{stem}.py") or self.sources.gap(f"{stem}/__init__.py")
-        kept = self.constants.evaluated(path)
-        tree = self.sources.tree(path) if kept else self.sources.parse(path)
+        tree = self.sources.parse(path)
         if isinstance(tree, Missing):
             return tree
-        if tree.value is None:
-            return None
-        if not kept:
-            shed(tree.value.body)
-        return scan(tree.value, path, self.platform)
+        return None if tree.value is None else self._scan(path, tree.value)
+
+    def _evaluated(self, path: str, tree: ast.Module) -> None:
+        """Look at a module that was parsed for its constants, before its tree is let go."""
+        name = modules.module_of(path)
+        if name not in self._modules and self.file_of(name) == path:
+            self._modules[name] = self._scan(path, tree)
+
+    def _scan(self, path: str, tree: ast.Module) -> Module:
+        shed(tree.body)
+        return scan(tree, path, self.platform)
 
     def imports_of(self, module: str) -> Sequence[ImportSite]:
         """Imports that run when the module is imported, with what guards them. Empty when it is unread."""
@@ -144,7 +149,7 @@ class ClassGraph:
             case ast.ClassDef() as node:
                 return [self.site(found, node)]
             case ast.FunctionDef() | ast.AsyncFunctionDef() as function:
-                return [FunctionSite(found.name, function, found.path)]
+                return [FunctionSite(found.name, self.whole(found.path, function) or function, found.path)]
             case Imported(module, None):
                 return [self._module_site(module)]
             case Imported(module, str() as original):
@@ -194,7 +199,8 @@ class ClassGraph:
         getter = found.bindings.get("__getattr__")
         if not getter or name.startswith("__") or not isinstance(getter[-1].bound, ast.FunctionDef):
             return []
-        function = FunctionSite(found.name, getter[-1].bound, found.path)
+        node = self.whole(found.path, getter[-1].bound) or getter[-1].bound
+        function = FunctionSite(found.name, node, found.path)
         value = self.interpreter.call(function, [name])
         if value is RAISES:
             return []

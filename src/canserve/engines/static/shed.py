@@ -23,19 +23,24 @@ class Shed(ast.Pass):
     """Stands where a body was left out."""
 
 
-def shed(body: list[ast.stmt]) -> None:
-    """Leave out the bodies of the functions and classes among these statements."""
+def shed(body: list[ast.stmt], methods: bool = False) -> None:
+    """Leave out the bodies of the functions and classes among these statements.
+
+    Of functions the parameters too, unless they are methods, which are asked for them time and again.
+    """
     for node in body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 if (node.end_lineno or 0) - node.lineno >= LONG:
                     node.body = [Shed()]
+                    if not methods and not isinstance(node, ast.ClassDef):
+                        node.args, node.returns = ast.arguments([], [], None, [], [], None, []), None
             case ast.If() | ast.With():
-                shed(node.body)
-                shed(getattr(node, "orelse", []))
+                shed(node.body, methods)
+                shed(getattr(node, "orelse", []), methods)
             case ast.Try():
                 for part in (node.body, node.orelse, node.finalbody, *(h.body for h in node.handlers)):
-                    shed(part)
+                    shed(part, methods)
             case _:
                 pass
 
@@ -50,7 +55,7 @@ class Bodies:
         self._lines: list[str] = []
 
     def whole(self, path: str, node: Block) -> Block | None:
-        """The function or class with its body; of a class, the bodies of its methods stay out.
+        """The function or class as it is written; of a class, the bodies of its methods stay out.
 
         None: it cannot be parsed again. The node must be kept by the caller, as its identity stands for it.
         """
@@ -72,7 +77,7 @@ class Bodies:
             return None
         again = found.body[0] if isinstance(found, ast.If) and node.col_offset else found
         if isinstance(again, ast.ClassDef):
-            shed(again.body)
+            shed(again.body, methods=True)
         return ast.increment_lineno(again, start - 1 - bool(node.col_offset))
 
     def _lines_of(self, path: str) -> list[str]:

@@ -60,12 +60,13 @@ class VLLM:
         reading.sources.prefetch(first_round(reading, want))
         reading.sources.prefetch(second_round(reading, want))
         registry = read_registry(reading)
+        classes = _classes(reading, registry, want)
         methods = read_quantization(reading, want)
         build = Build(
             identity=identity,
             transformers=transformers,
             registry=registry,
-            classes=_classes(reading, registry, want),
+            classes=classes,
             dropped=read_list(reading, DROPPED),
             elsewhere=read_list(reading, ELSEWHERE),
             plugins=read_plugins(reading),

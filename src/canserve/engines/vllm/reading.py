@@ -52,8 +52,8 @@ class Reading:
         return None
 
     def tree(self, path: str) -> ast.Module | Missing | None:
-        """A file's parsed text; None: no such file."""
-        fact = self.sources.tree(path)
+        """A file's parsed text, for one use; None: no such file."""
+        fact = self.sources.parse(path)
         return fact if isinstance(fact, Missing) else fact.value
 
     def existing(self, paths: Sequence[str]) -> list[str] | Missing:
