@@ -53,17 +53,21 @@ CONFIGS = ("vllm/transformers_utils/configs", "vllm/transformers_utils/processor
 """Packages whose files serve one model family each, once their ``__init__`` is lazy."""
 CORE = (
     "vllm/__init__",
-    "vllm/compilation/",
+    "vllm/compilation/decorators",
+    "vllm/compilation/wrapper",
     "vllm/config/",
     "vllm/entrypoints/chat_utils",
     "vllm/envs",
     "vllm/logger",
     "vllm/model_executor/layers/attention",
-    "vllm/platforms/",
+    "vllm/platforms/__init__",
+    "vllm/platforms/interface",
     "vllm/sequence",
     "vllm/transformers_utils/tokenizers",
-    "vllm/utils/",
-    "vllm/v1/",
+    "vllm/utils/__init__",
+    "vllm/utils/import_utils",
+    "vllm/v1/attention/",
+    "vllm/v1/kv_cache_interface",
     "vllm/vllm_flash_attn/",
 )
 """What some of all model classes are traced to."""
@@ -123,7 +127,9 @@ def second_round(reading: Reading, want: Want) -> list[str]:
     registry = read_registry(reading)
     rows = registry.value if isinstance(registry, Known) else {}
     if want.architectures is None:
-        paths.update(dict.fromkeys(reading.sources.under("vllm/models/")))
+        paths.update(
+            dict.fromkeys(p for p in reading.sources.under("vllm/models/") if not _ELSEWHERE.search(p))
+        )
     wanted = [rows[name] for name in sorted(want.architectures or ()) if name in rows]
     for row in wanted:
         paths.update(dict.fromkeys(_family(reading, row)))
