@@ -20,21 +20,19 @@ Block = TypeVar("Block", bound=ast.ClassDef | ast.FunctionDef | ast.AsyncFunctio
 
 
 class Shed(ast.Pass):
-    """Stands where a body was left out."""
+    """Stands where a body was left out; its line is the one on which the whole begins."""
 
 
 def shed(body: list[ast.stmt], methods: bool = False) -> None:
-    """Leave out the bodies of the functions and classes among these statements.
+    """Leave out what the functions and classes among these statements consist of.
 
-    Of functions the parameters too, unless they are methods, which are asked for them time and again.
+    Methods keep their decorators and the names of their parameters, which are asked for time and again.
     """
     for node in body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 if (node.end_lineno or 0) - node.lineno >= LONG:
-                    node.body = [Shed()]
-                    if not methods and not isinstance(node, ast.ClassDef):
-                        node.args, node.returns = ast.arguments([], [], None, [], [], None, []), None
+                    _empty(node, methods)
             case ast.If() | ast.With():
                 shed(node.body, methods)
                 shed(getattr(node, "orelse", []), methods)
@@ -43,6 +41,21 @@ def shed(body: list[ast.stmt], methods: bool = False) -> None:
                     shed(part, methods)
             case _:
                 pass
+
+
+def _empty(node: ast.ClassDef | Function, method: bool) -> None:
+    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    node.body = [Shed(lineno=start)]
+    if isinstance(node, ast.ClassDef):
+        node.bases, node.keywords, node.decorator_list = [], [], []
+    elif not method:
+        node.args, node.returns, node.decorator_list = ast.arguments([], [], None, [], [], None, []), None, []
+    elif node.name != "__init__":  # whose annotations say which config a class takes
+        node.returns = None
+        given = node.args
+        rest = [arg for arg in (given.vararg, given.kwarg) if arg is not None]
+        for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest):
+            arg.annotation = None
 
 
 class Bodies:
@@ -69,7 +82,7 @@ class Bodies:
         return again
 
     def _parse(self, path: str, node: ast.ClassDef | Function) -> ast.stmt | None:
-        start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        start = node.body[0].lineno
         text = "\n".join(self._lines_of(path)[start - 1 : node.end_lineno])
         try:  # below an ``if`` it may keep its indentation, which strings inside it rely on
             found = ast.parse(f"if 1:\n{text}" if node.col_offset else text).body[0]
