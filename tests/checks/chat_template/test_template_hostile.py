@@ -28,7 +28,9 @@ WORK = {
     "searching from the right": "{% set t = 'a' * 200000 %}{% set p = 'a' * 60000 ~ 'b' ~ 'a' * 60000 %}"
     "{% for i in range(99) %}{{ t.rfind(p) }}{{ t.rsplit(p) | length }}{% endfor %}",
     "stripping many characters": "{% set t = 'a' * 200000 %}{% set p = 'b' * 200000 ~ 'a' %}"
-    "{% for i in range(99) %}{% set u = t.strip(p) %}{% set u = t | trim(p) %}{% endfor %}",
+    "{% for i in range(99) %}{% set u = t.strip(p) %}{% endfor %}",
+    "trimming many characters": "{% set t = 'a' * 200000 %}{% set p = 'b' * 200000 ~ 'a' %}"
+    "{% for i in range(30) %}{% set u = t | trim(p) %}{% endfor %}",
     "names in names": NAMES + "{{ ns.x }}",
     "names in an error": NAMES + "{{ raise_exception(ns.x) }}",
     "many macros": "{% for i in range(99999) %}" + "{% macro m() %}{% endmacro %}" * 2000 + "{% endfor %}",
@@ -98,6 +100,10 @@ BOMBS = {
     "many indented lines": "{{ ('\n' * 200000) | indent(9999) }}",
     "many lines indented by width": "{{ ('\n' * 200000) | indent(width=9999) }}",
     "replace by keyword": "{{ ('a' * 200000) | replace(old='a', new='b' * 9999) }}",
+    "many short texts by longer ones": "{{ ('a' * 200000) | replace('a', 'b' * 5000) }}",
+    "method that does so": "{{ ('a' * 200000).replace('a', 'b' * 5000) }}",
+    "long glue": "{{ range(40000) | join('b' * 5000) }}",
+    "method with long glue": "{{ ('b' * 5000).join(('a,' * 20000).split(',')) }}",
     "lipsum": "{{ lipsum(n=1000000000) }}",
 }
 

@@ -304,7 +304,7 @@ def _bound_text(owner: str, name: str, args: tuple[Any, ...]) -> None:
     if name == "replace" and len(args) > 1 and isinstance(args[0], str) and isinstance(args[1], str):
         fits(owner.count(args[0]) * len(args[1]))
     if name == "join" and args and not isinstance(args[0], GeneratorType):
-        fits(sum(len(owner) + len(part) for part in args[0] if isinstance(part, str)))
+        fits(sum(len(owner) + len(part) for part in args[0]))
 
 
 def _has(obj: Any, name: str) -> bool:
@@ -313,9 +313,7 @@ def _has(obj: Any, name: str) -> bool:
         return False  # its items and attributes fail alike
     if isinstance(obj, Namespace):
         return hasattr(obj, name)
-    if isinstance(obj, type) or (
-        callable(obj) and not isinstance(obj, LoopContext | Macro | Joiner | Cycler)
-    ):
+    if callable(obj) and not isinstance(obj, LoopContext | Macro | Joiner | Cycler):
         raise Unsupported(f"it takes the attribute {name!r} of a function")
     return hasattr(type(obj), name) or name in getattr(obj, "__dict__", ())
 
