@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from canserve.checks.config import PARSABLE, REMOTE, SATISFIED
 from canserve.checks.gates import Passing, condition, spans
 from canserve.checks.reader import Check
 from canserve.facts import Cause, Known, Missing
-from canserve.subjects.build import Site
+from canserve.subjects.build import Build, Site
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
 AUTO = Known({"AutoConfig": "configuration.Config"}, seen("auto_map"))
@@ -170,3 +171,43 @@ def test_a_bare_config_that_names_no_quantization_is_skipped_not_passed() -> Non
     bare = case(model(quantization=ONLY_CONFIG))
     for check in (*CHECKS, KV_CACHE):
         assert isinstance(check.judge(bare), Skipped), check.name
+
+
+GEMMA = "Gemma4ForConditionalGeneration"
+
+
+def gemma(one: Build, release: str) -> Build:
+    """The small build as a release of vLLM that registers the class a rule names."""
+    assert isinstance(one.registry, Known)
+    return replace(
+        one,
+        identity=replace(one.identity, engine="vllm", version=Known(release, seen())),
+        registry=Known({GEMMA: replace(one.registry.value["SmallForCausalLM"], architecture=GEMMA)}, seen()),
+        classes={GEMMA: Known(small_class(), seen())},
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "installed", "expected"),
+    [
+        ("0.27.1", "5.15.0", No),
+        ("0.27.1", "5.14.1", Yes),
+        ("0.28.0", "5.15.0", Yes),
+        ("nightly", "5.15.0", Unknown),
+    ],
+)
+def test_a_pair_known_to_fail_shuts_a_gate_of_that_transformers_only(
+    release: str, installed: str, expected: type
+) -> None:
+    table = types(**{"5_14_1": "small", "5_15_0": "small"})
+    one = build(transformers=transformers(">=5", installed, table=table))
+    listed = gemma(one, release)
+    assert isinstance(ruling(SATISFIED, case(model(GEMMA), listed)), expected)
+
+
+def test_of_a_range_the_releases_known_to_fail_are_left_out() -> None:
+    table = types(**{"5_14_1": "small", "5_15_0": "small"})
+    listed = gemma(build(transformers=transformers(">=5", table=table)), "0.27.1")
+    verdict = ruling(SATISFIED, case(model(GEMMA), listed))
+    assert isinstance(verdict, Yes)
+    assert verdict.needs == ("transformers==5.14.1",)

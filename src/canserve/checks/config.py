@@ -12,12 +12,13 @@ from canserve.checks.gates import (
     condition,
     config_gate,
     import_gate,
+    known_gate,
     look,
     resolved,
     spans,
 )
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.facts import Missing
+from canserve.facts import Known, Missing
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 
@@ -135,7 +136,7 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
         found = resolved(reader, case, way.served_by)
         if found is not None:
             together = together.both(import_gate(reader, case, found.imports))
-    together = together.both(_config(reader, case, versions))
+    together = together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
     if not together.passed:
         if together.unsure:
             return Unknown(
@@ -143,12 +144,18 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
                 "judge an environment in which transformers is installed, or update the release index",
             )
         return No(
-            f"no transformers that the build may run with opens every gate: {together.reason}",
-            "see the other findings for the gate that stays shut",
+            f"no transformers that the build may run with opens every gate: {together.reason}", _heal(case)
         )
     if (outside := _outside(reader, case)) is not None:
         return outside
     return Yes(f"transformers {spans(together.passed, versions)}", condition(together))
+
+
+def _heal(case: Case) -> str:
+    """What opens the gates: another transformers where one was named, else another build."""
+    if isinstance(case.build.transformers.installed, Known) and case.build.transformers.installed.value:
+        return "install another transformers beside it (--with transformers==X judges one)"
+    return "use a build that allows another transformers; the other findings say which gate stays shut"
 
 
 def _config(reader: Reader, case: Case, versions: tuple[str, ...]) -> Passing:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from canserve.checks.case import Case
 from canserve.checks.reader import Reader
 from canserve.facts import Evidence
+from canserve.rules import broken
+from canserve.rules.table import covers
 from canserve.subjects.build import NOT_ASKED, Fallback, Import, ModelClass, TransformersTable
 
 
@@ -135,6 +137,27 @@ def fallback_gate(reader: Reader, case: Case, architecture: str, fallback: Fallb
         else f"transformers has no {architecture} to fall back on"
     )
     return Passing(versions, frozenset(passed), frozenset(unsure), reason)
+
+
+def known_gate(reader: Reader, case: Case, versions: tuple[str, ...]) -> Passing:
+    """Candidates with which no rule says that this release of the engine fails for this architecture."""
+    identity = case.build.identity
+    found = broken.rows(identity.engine, reader.read(case.model.architectures))
+    failing: set[str] = set()
+    unsure: set[str] = set()
+    reasons: list[str] = []
+    for row in (row for row in found if row.texts("transformers")):
+        inside = covers(row.text("releases"), reader.read(identity.version))
+        if inside is False:
+            continue
+        hit = {version for version in versions if covers(row.text("transformers"), version) is not False}
+        if not hit:
+            continue
+        (unsure if inside is None else failing).update(hit)
+        reasons.append(f"{row.text('because')} ({row.text('fix')})")
+        reader.cite((row.evidence(row.text("because")),))
+    passed = frozenset(versions) - failing - unsure
+    return Passing(versions, passed, frozenset(unsure - failing), "; ".join(reasons))
 
 
 def look(case: Case, how: str, saw: str) -> Evidence:

@@ -9,7 +9,7 @@ FILE = "broken.toml"
 
 
 def rows(engine: str, architectures: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows that concern an engine and an architecture; releases and hardware not yet asked."""
+    """The rows that concern an engine and an architecture; releases, hardware and library not yet asked."""
     return tuple(
         row
         for row in load(FILE).rows("broken")

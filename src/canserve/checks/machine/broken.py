@@ -15,7 +15,8 @@ NOTHING = "no combination known to be broken concerns this case"
 def not_broken(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``combination-not-known-broken``: no or unknown; it never proves a yes."""
     identity = case.build.identity
-    rows = rules.rows(identity.engine, reader.read(case.model.architectures))
+    found = rules.rows(identity.engine, reader.read(case.model.architectures))
+    rows = [row for row in found if row.texts("capabilities")]
     if not rows:
         raise NotApplicable(NOTHING)
     capability = reader.read(machine_of(case).capability)
