@@ -211,3 +211,13 @@ def test_of_a_range_the_releases_known_to_fail_are_left_out() -> None:
     verdict = ruling(SATISFIED, case(model(GEMMA), listed))
     assert isinstance(verdict, Yes)
     assert verdict.needs == ("transformers==5.14.1",)
+
+
+def test_only_gates_that_are_shut_are_named() -> None:
+    table = types(**{"5_15_0": "small"})
+    verdict = ruling(
+        SATISFIED, case(model(GEMMA), gemma(build(transformers=transformers(table=table)), "0.27.1"))
+    )
+    assert isinstance(verdict, No)
+    assert "head_dim" in verdict.because
+    assert "not in transformers" not in verdict.because

@@ -31,8 +31,14 @@ class Passing:
         """The releases that pass this gate and the other one."""
         maybe = (self.passed | self.unsure) & (other.passed | other.unsure)
         passed = self.passed & other.passed
-        reason = "; ".join(dict.fromkeys(r for r in (self.reason, other.reason) if r))
+        reasons = (gate.reason for gate in (self, other) if gate.reason and gate.shut)
+        reason = "; ".join(dict.fromkeys(reasons))
         return Passing(self.candidates, passed, maybe - passed, reason)
+
+    @property
+    def shut(self) -> bool:
+        """Whether some candidate surely fails."""
+        return len(self.passed | self.unsure) < len(self.candidates)
 
     @property
     def every(self) -> bool:
