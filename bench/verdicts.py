@@ -147,7 +147,9 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print every judged row")
     given = parser.parse_args()
     model_types = types_by_architecture()
-    notes = tomllib.loads(NOTES.read_text()) if NOTES.exists() else {}
+    notes = {
+        row: note["reason"] for note in tomllib.loads(NOTES.read_text())["wrong"] for row in note["rows"]
+    }
     wrong: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -190,10 +192,7 @@ def main() -> int:
     explained = [w for w in wrong if w[0] in notes]
     print(f"\ncalled wrongly: {len(wrong)}, of which {len(explained)} because the row's data is wrong")
     for identity, text in wrong:
-        print(
-            f"  {identity} {text}"
-            + (f"\n      data: {notes[identity]['reason']}" if identity in notes else "")
-        )
+        print(f"  {identity} {text}" + (f"\n      data: {notes[identity]}" if identity in notes else ""))
     return 1 if len(wrong) > len(explained) else 0
 
 

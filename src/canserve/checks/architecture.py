@@ -31,6 +31,9 @@ SHRANK = 0.9
 """A registry with less than this share of its neighbour's rows was not read in a form that is understood."""
 
 
+NAME_IT = "write the class into config.json as `architectures`"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """The way an architecture would take through a build."""
@@ -111,7 +114,7 @@ def registered(reader: Reader, case: Case) -> Verdict:
     if not names:
         return Unknown(
             "the config names no architecture, and its model type stands for none",
-            "write the class into config.json as `architectures`",
+            NAME_IT,
         )
     registry = reader.read(case.build.registry)
     way, passing = route(reader, case)
@@ -179,6 +182,8 @@ def _absent(
         because += f", and {passing.reason} (looked at {spans(passing.candidates, passing.candidates)})"
     if near := nearest(name, registry):
         because += f"; nearest: {', '.join(near)}"
+    if not reader.read(case.model.architectures):
+        return Unknown(f"the config names no architecture, and {because}", NAME_IT)
     if name in elsewhere:
         return No(because, f"install its plugin: {elsewhere[name]}")
     return No(because, _release_hint(reader, case, name))
