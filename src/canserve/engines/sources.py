@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 
 MAX_SOURCE = 8 << 20
 """Largest source file that is parsed, in bytes; the largest one in any release measured was under 1 MB."""
+
+HELD = 8 << 20
+"""Bytes of files kept as they are; what comes in beyond is kept packed. One verdict needs 1 to 3 MB of a
+build, reading all of it 50 MB."""
 
 Fetch = Callable[[Sequence[str]], Mapping[str, bytes | Missing]]
 """Give the bytes of these paths in as few round trips as possible. Every asked path is in the answer."""
@@ -33,6 +38,13 @@ class Hole:
         return not self.prefix or path == self.prefix or path.startswith(self.prefix.rstrip("/") + "/")
 
 
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A file as zlib holds it."""
+
+    data: bytes
+
+
 class Sources:
     """The text files of one distribution. Parsed trees are kept, so each file is parsed once."""
 
@@ -42,7 +54,8 @@ class Sources:
         self._sorted = sorted(set(paths))
         self._paths = frozenset(self._sorted)
         self._fetch = fetch
-        self._bytes: dict[str, bytes | Missing] = {}
+        self._files: dict[str, bytes | _Packed | Missing] = {}
+        self._held = 0
         self._trees: dict[str, Fact[ast.Module | None]] = {}
 
     def has(self, path: str) -> bool:
@@ -68,16 +81,26 @@ class Sources:
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Bring these files in together; a hint that saves round trips, never needed for the answer."""
-        wanted = [p for p in dict.fromkeys(paths) if p in self._paths and p not in self._bytes]
-        if wanted:
-            self._bytes.update(self._fetch(wanted))
+        wanted = [p for p in dict.fromkeys(paths) if p in self._paths and p not in self._files]
+        if not wanted:
+            return
+        fetched = dict(self._fetch(wanted))
+        for path in wanted:  # one by one out of the batch: never the whole batch twice
+            data: bytes | _Packed | Missing = fetched.pop(path)
+            if isinstance(data, bytes):
+                self._held += len(data)
+                if self._held > HELD:
+                    data = _Packed(zlib.compress(data, 1))
+            self._files[path] = data
 
     def raw(self, path: str) -> Fact[bytes | None]:
         """The file's bytes; ``Known(None)`` when it is not there, ``Missing`` when it could not be read."""
         if path not in self._paths:
             return self.gap(path) or Known(None, (self.seen(path, "no such file"),))
         self.prefetch([path])
-        got = self._bytes[path]
+        got = self._files[path]
+        if isinstance(got, _Packed):
+            got = zlib.decompress(got.data)
         return got if isinstance(got, Missing) else Known(got, (self.seen(path, f"{len(got)} bytes"),))
 
     def text(self, path: str) -> Fact[str | None]:
