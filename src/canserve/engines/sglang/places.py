@@ -55,6 +55,13 @@ ATTENTION = f"{SRT}/layers/attention/attention_registry.py"
 ENVIRON = f"{SRT}/environ.py"
 PLUGINS = f"{SRT}/plugins/__init__.py"
 GGUF = f"{SRT}/utils/hf_transformers/gguf_native.py"
+OTHER_TABLES = (
+    f"{SRT}/multimodal/customized_mm_processor_utils.py",
+    f"{SRT}/sampling/custom_logit_processor.py",
+    f"{SRT}/utils/__init__.py",
+    f"{SRT}/utils/common.py",
+)
+"""What the tables of processors and flags take their names from; fetched with the rest, not one by one."""
 
 
 def first_files(sources: Sources, want: Want) -> Sequence[str]:
@@ -70,11 +77,13 @@ def first_files(sources: Sources, want: Want) -> Sequence[str]:
         PLUGINS,
         GGUF,
         ENVIRON,
+        *OTHER_TABLES,
     ]
     paths += [path for folder in (MODELS, CONFIGS, ARG_FIELDS) for path in directly(sources, folder)]
     paths += sources.under("", ".dist-info/entry_points.txt")
     if want.architectures is None or want.architectures:
         paths += [*PREDICATES, *HYBRID]
+        paths += [path for folder in PROCESSORS for path in sources.under(folder)]
     if want.architectures is None:
         paths += [path for folder in (MODELS, *PROCESSORS) for path in sources.under(folder)]
     folder = QUANTIZATION[0].rsplit("/", 1)[0]
