@@ -145,7 +145,9 @@ def test_no_architecture_is_filled_from_the_model_type() -> None:
     assert isinstance(ruling(REGISTERED, case(model(""))), Yes)
     assert isinstance(ruling(REGISTERED, case(model("", "strange"))), Unknown)
     empty = build(registry=Known({}, seen("0 architectures")))
-    assert isinstance(ruling(REGISTERED, case(model(""), empty)), Unknown), "a guessed class proves no absence"
+    assert isinstance(ruling(REGISTERED, case(model(""), empty)), Unknown), (
+        "a guessed class proves no absence"
+    )
 
 
 def test_gguf_is_judged_by_transformers_when_the_build_leaves_it_to_it() -> None:

@@ -10,8 +10,10 @@ from file_world import PARAMETERS, stored
 from small_world import build, case, seen
 
 from canserve.checks.case import Wish
+from canserve.checks.tokenizer import CHECK as TOKENIZER
 from canserve.checks.weights import CHECK
 from canserve.facts import Cause, Known, Missing
+from canserve.subjects.model import Tokenizer
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
 ALL = ("auto", "safetensors", "pt", "gguf", "mistral", "dummy", "tensorizer")
@@ -96,3 +98,13 @@ def test_a_config_alone_is_skipped() -> None:
     assert isinstance(CHECK.judge(case(stored("config"))), Skipped)
     described = stored(files=Known(("config.json", "model.headers.json"), seen()))
     assert isinstance(CHECK.judge(case(described)), Skipped)
+
+
+def test_a_folder_of_a_config_alone_says_what_a_model_is_and_is_not_judged_as_one() -> None:
+    none = Known(Tokenizer((), None, {}, None), seen("no tokenizer files"))
+    bare = stored(weight_format=Known(None, seen("no weights")), tokenizer=none)
+    for check in (CHECK, TOKENIZER):
+        assert isinstance(check.judge(case(bare)), Skipped)
+    unweighted = TOKENIZER.judge(case(stored(tokenizer=none)))
+    assert isinstance(unweighted, Finding)
+    assert isinstance(unweighted.verdict, No), "weights without a tokenizer are an incomplete model"
