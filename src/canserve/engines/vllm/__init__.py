@@ -44,12 +44,8 @@ class VLLM:
     package = "vllm"
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
-        """The files that a reading with this want certainly needs; brings the first of them in itself."""
-        with no_collection():
-            reading = Reading(sources)
-            first = first_round(reading, want)
-            sources.prefetch(first)
-            return [*first, *second_round(reading, want)]
+        """The files that a reading with this want certainly needs; the registry in them names the others."""
+        return first_round(Reading(sources), want)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build from its files."""
