@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from canserve.checks.case import Case, Wish
@@ -205,16 +206,12 @@ def _open(target: str, want: Want, options: Options, arch: str | None) -> Readin
         arch=arch,
         table=transformers_table(),
         read_table=read_table,
-        tell=options.progress or _quiet,
+        tell=partial(_say, options),
     )
     reading = read(target, want, how)
     if isinstance(reading.build, Build) and options.transformers is not None:
         return replace(reading, build=with_transformers(reading.build, options.transformers))
     return reading
-
-
-def _quiet(what: str) -> None:
-    del what
 
 
 def with_transformers(build: Build, version: str) -> Build:

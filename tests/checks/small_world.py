@@ -9,6 +9,7 @@ from typing import Any
 from packaging.version import Version
 
 from canserve.checks.case import Case, NoHistory, Wish
+from canserve.checks.reader import Check
 from canserve.facts import Evidence, Known
 from canserve.subjects.build import (
     Build,
@@ -22,6 +23,7 @@ from canserve.subjects.build import (
     Transformers,
 )
 from canserve.subjects.model import ONLY_CONFIG, Model
+from canserve.verdict import Finding, Verdict
 
 
 def seen(what: str = "seen") -> tuple[Evidence, ...]:
@@ -176,3 +178,10 @@ def case(the_model: Model | None = None, the_build: Build | None = None, **rest:
 
 
 TRUSTED = Wish(trust_remote_code=True)
+
+
+def ruling(check: Check, one: Case) -> Verdict:
+    """The verdict of a check that applies."""
+    finding = check.judge(one)
+    assert isinstance(finding, Finding), finding
+    return finding.verdict

@@ -14,24 +14,18 @@ from small_world import (
     build,
     case,
     model,
+    ruling,
     seen,
     small_class,
 )
 from small_world import transformers as with_transformers
 
 from canserve.checks.architecture import MODULE_PRESENT, REGISTERED
-from canserve.checks.case import Case, Wish
-from canserve.checks.reader import Check
+from canserve.checks.case import Wish
 from canserve.facts import Cause, Known, Missing
-from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import Finding, No, Skipped, Unknown, Yes
 
 UNREADABLE = Missing(Cause.UNREADABLE, "unknown form of registry", seen())
-
-
-def ruling(check: Check, one: Case) -> Verdict:
-    finding = check.judge(one)
-    assert isinstance(finding, Finding), finding
-    return finding.verdict
 
 
 def test_a_registered_class_is_a_yes_that_cites_its_row() -> None:

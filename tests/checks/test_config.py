@@ -14,28 +14,21 @@ from small_world import (
     build,
     case,
     model,
+    ruling,
     seen,
     shim,
     small_class,
     transformers,
 )
 
-from canserve.checks.case import Case
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED
 from canserve.checks.gates import Passing, condition, spans
-from canserve.checks.reader import Check
 from canserve.facts import Cause, Known, Missing
 from canserve.subjects.build import Build, Site
-from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import No, Skipped, Unknown, Yes
 
 AUTO = Known({"AutoConfig": "configuration.Config"}, seen("auto_map"))
 MISSING = Missing(Cause.UNREADABLE, "cannot be read", seen())
-
-
-def ruling(check: Check, one: Case) -> Verdict:
-    finding = check.judge(one)
-    assert isinstance(finding, Finding), finding
-    return finding.verdict
 
 
 def types(**by_version: str) -> SmallTable:

@@ -35,3 +35,10 @@ def test_a_file_that_is_not_there_is_known_to_be_absent() -> None:
     fact = sources([]).raw("a/none.py")
     assert isinstance(fact, Known)
     assert fact.value is None
+
+
+def test_a_form_is_not_called_unknown_where_a_file_could_not_be_had() -> None:
+    view = sources([])
+    assert view.unknown_form("a/0.py", "odd").why == "a/0.py: unknown form: odd"
+    view.raw("a/bad.py")
+    assert view.unknown_form("a/0.py", "odd") == GONE

@@ -9,7 +9,7 @@ import pytest
 from packaging.version import Version
 
 from canserve.engines.transformers import read_table
-from canserve.engines.transformers.library import Library
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Known
 from canserve.index import transformers_table
 from canserve.index.gather import latest_files

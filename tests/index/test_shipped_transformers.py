@@ -9,7 +9,7 @@ import pytest
 
 from canserve.engines.sources import Sources
 from canserve.engines.transformers import read_table
-from canserve.engines.transformers.library import Library
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Known, Missing
 from canserve.index.gather import Row, shelve
 from canserve.index.shelf import pack, unpack

@@ -56,6 +56,8 @@ class Sources:
         self._fetch = fetch
         self._files: dict[str, bytes | _Packed | Missing] = {}
         self._held = 0
+        self.failed: Missing | None = None
+        """Why the first file that was there could not be had; what leads to it cannot be followed either."""
         self._trees: dict[str, Fact[ast.Module | None]] = {}
 
     def has(self, path: str) -> bool:
@@ -86,12 +88,14 @@ class Sources:
             return
         fetched = dict(self._fetch(wanted))
         for path in wanted:  # one by one out of the batch: never the whole batch twice
-            data: bytes | _Packed | Missing = fetched.pop(path)
-            if isinstance(data, bytes):
-                self._held += len(data)
-                if self._held > HELD:
-                    data = _Packed(zlib.compress(data, 1))
-            self._files[path] = data
+            self._files[path] = self._kept(fetched.pop(path))
+
+    def _kept(self, data: bytes | Missing) -> bytes | _Packed | Missing:
+        if isinstance(data, Missing):
+            self.failed = self.failed or data
+            return data
+        self._held += len(data)
+        return data if self._held <= HELD else _Packed(zlib.compress(data, 1))
 
     def raw(self, path: str) -> Fact[bytes | None]:
         """The file's bytes; ``Known(None)`` when it is not there, ``Missing`` when it could not be read."""
@@ -138,6 +142,10 @@ class Sources:
     def seen(self, path: str, saw: str, line: int | None = None) -> Evidence:
         """Evidence for a look at ``path`` (and line) of this distribution."""
         return Evidence(self.subject, f"{path}:{line}" if line else path, saw)
+
+    def unknown_form(self, path: str, what: str) -> Missing:
+        """A file whose way of saying something is not understood, unless a file could not be had: then that."""
+        return self.failed or self.unreadable(path, f"unknown form: {what}")
 
     def unreadable(self, path: str, why: str) -> Missing:
         """A file that answered but could not be understood."""

@@ -8,9 +8,9 @@ from importlib.resources import files
 from packaging.version import Version
 
 from canserve.engines.sources import Sources
-from canserve.engines.transformers.library import Library
 from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.outline import Outline
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Missing
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.index.opening import open_remote

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import dedent
 
 from canserve.engines.sources import Hole, Sources
-from canserve.engines.transformers.library import Library
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Missing
 
 

@@ -167,6 +167,6 @@ def test_an_unreadable_model_file_is_not_a_class_that_fails() -> None:
     it = sources(files())
     gone = Missing(Cause.UNAVAILABLE, "permission denied")
     it._fetch = lambda paths: dict.fromkeys(paths, gone)
-    from canserve.engines.transformers.library import Library
+    from canserve.engines.transformers.reading import Library
 
     assert Library(it).backend_tests("MothForCausalLM") is None

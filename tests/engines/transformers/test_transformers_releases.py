@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from canserve.engines.transformers.library import Library
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Known
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.cache import Cache

@@ -63,7 +63,7 @@ def _method(
     site = _site(reading, value)
     if isinstance(site, ClassSite):
         return QuantMethod(name, site.name, classes.minimum(site, name), at, guards, *classes.schemes(site))
-    missing = reading.sources.unreadable(at.file, f"the class of quantization {name} cannot be followed")
+    missing = reading.sources.unknown_form(at.file, f"the class of quantization {name} cannot be followed")
     if isinstance(site, External):
         missing = _of_vllm(reading, at, site.name)
     return QuantMethod(name, class_name, missing, at, guards, missing, missing)

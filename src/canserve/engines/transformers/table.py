@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion, Version
 
 from canserve.engines.sources import Sources
-from canserve.engines.transformers.library import Library
 from canserve.engines.transformers.mappings import Architectures
 from canserve.engines.transformers.names import PACKAGE
+from canserve.engines.transformers.reading import Library
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import TransformersTable
 

@@ -70,7 +70,7 @@ class Reading:
 
     def unknown_form(self, path: str, what: str) -> Missing:
         """A file that says something in a way that is not understood."""
-        return self.sources.unreadable(path, f"unknown form: {what}")
+        return self.sources.unknown_form(path, what)
 
 
 def citing(fact: Fact[T], more: Sequence[Evidence]) -> Fact[T]:

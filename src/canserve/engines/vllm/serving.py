@@ -77,20 +77,25 @@ def _mentions(reading: Reading, path: str, text: str) -> bool:
     return isinstance(found, str) and text in found
 
 
+def _values(reading: Reading, found: Named, flag: str) -> Fact[tuple[str, ...]]:
+    """The values of a flag; without the flag a build does the one thing that ``auto`` asks for."""
+    if isinstance(found, Missing):
+        return found
+    if found is not None:
+        return reading.known(found[0], f"values of {flag}", found[1])
+    path = next((path for path in ARGUMENTS if reading.sources.has(path)), ARGUMENTS[0])
+    if _mentions(reading, path, flag):
+        return reading.unknown_form(path, f"the values of {flag} cannot be evaluated")
+    return reading.known(("auto",), f"no {flag}", path)
+
+
 def read_cache_types(reading: Reading) -> Fact[tuple[str, ...]]:
     """Values of ``--kv-cache-dtype``; only ``auto`` where the build has no such flag."""
     found = _first(
         lambda: _alias(reading, CACHE, "CacheDType"),
         lambda: _flag_choices(reading, "--kv-cache-dtype"),
     )
-    if isinstance(found, Missing):
-        return found
-    if found is None:
-        path = next((path for path in ARGUMENTS if reading.sources.has(path)), ARGUMENTS[0])
-        if _mentions(reading, path, "--kv-cache-dtype"):
-            return reading.unknown_form(path, "the values of --kv-cache-dtype cannot be evaluated")
-        return reading.known(("auto",), "no --kv-cache-dtype: the cache has the model's type", path)
-    return reading.known(found[0], "KV cache types", found[1])
+    return _values(reading, found, "--kv-cache-dtype")
 
 
 def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
@@ -100,14 +105,7 @@ def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
         lambda: _alias(reading, OLD_CONFIGS, "LoadFormat"),
         lambda: _flag_choices(reading, "--load-format"),
     )
-    if isinstance(found, Missing):
-        return found
-    if found is None:
-        path = next((path for path in ARGUMENTS if reading.sources.has(path)), ARGUMENTS[0])
-        if _mentions(reading, path, "--load-format"):
-            return reading.unknown_form(path, "the values of --load-format cannot be evaluated")
-        return reading.known(("auto",), "no --load-format", path)
-    return reading.known(found[0], "weight formats", found[1])
+    return _values(reading, found, "--load-format")
 
 
 def read_launchers(reading: Reading, requires: Fact[tuple[str, ...]]) -> Fact[tuple[str, ...]]:

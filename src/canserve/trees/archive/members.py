@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
+from canserve.trees.archive.blob import Blob
 from canserve.trees.names import below, inside
-from canserve.trees.tree import Children, Entry, Hole, Listing
+from canserve.trees.tree import Children, Cost, Entry, Hole, Listing
 
 
 class Members:
@@ -54,6 +55,29 @@ class Members:
         if not (files or folders or holes) and folder:
             return None
         return Children(files, tuple(sorted(folders)), holes=holes)
+
+
+class Archive:
+    """What every kind of archive does alike; the kinds differ in how they list and read."""
+
+    def __init__(self, blob: Blob, subject: str, origin: str) -> None:
+        self.subject = subject
+        self.origin = origin
+        self._blob = blob
+        self._names = Members({}, ())
+
+    @property
+    def cost(self) -> Cost:
+        """What getting and reading the archive took over the network."""
+        return self._blob.cost
+
+    def children(self, folder: str = "") -> Children | None:
+        """The names in one folder."""
+        return self._names.children(folder)
+
+    def listing(self, prefix: str = "") -> Listing:
+        """All members below a folder."""
+        return self._names.listing(prefix)
 
 
 def _folder(prefix: str) -> str | None:

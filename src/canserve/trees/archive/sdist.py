@@ -18,9 +18,9 @@ from typing import Protocol
 
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob
-from canserve.trees.archive.members import Members
+from canserve.trees.archive.members import Archive, Members
 from canserve.trees.names import printable, refusal, unavailable, unreadable
-from canserve.trees.tree import Children, Cost, Entry, Hole, Listing, TreeError
+from canserve.trees.tree import Entry, Hole, TreeError
 
 MAX_UNPACKED = 2 << 30
 """Unpacked bytes that are passed over in search of files."""
@@ -82,29 +82,14 @@ _BROKEN = (
 )
 
 
-class TarTree:
+class TarTree(Archive):
     """A read-only view of a tar archive on this machine. Raises TreeError when it cannot be read."""
 
     def __init__(self, blob: Blob, subject: str, origin: str) -> None:
-        self.subject = subject
-        self.origin = origin
-        self._blob = blob
+        super().__init__(blob, subject, origin)
         self._limit = min(MAX_UNPACKED, _FREE + blob.size * MAX_RATIO)
         self._kept: dict[str, bytes] = {}
         self._names = Members(*self._index())
-
-    @property
-    def cost(self) -> Cost:
-        """What it took to get the archive here."""
-        return self._blob.cost
-
-    def children(self, folder: str = "") -> Children | None:
-        """The names in one folder."""
-        return self._names.children(folder)
-
-    def listing(self, prefix: str = "") -> Listing:
-        """All members below a folder."""
-        return self._names.listing(prefix)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """A member's bytes."""

@@ -13,10 +13,10 @@ from itertools import pairwise
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob
 from canserve.trees.archive.directory import LOCAL, Member, problem, read_directory
-from canserve.trees.archive.members import Members
+from canserve.trees.archive.members import Archive, Members
 from canserve.trees.fanout import WIDTH
 from canserve.trees.names import unavailable, unreadable
-from canserve.trees.tree import Children, Cost, Entry, Listing, TreeError
+from canserve.trees.tree import Entry, TreeError
 
 MAX_READ = 64 << 20
 """Unpacked bytes of one ``read``."""
@@ -33,30 +33,15 @@ FEW = 3
 _STEP = 1 << 20
 
 
-class ZipTree:
+class ZipTree(Archive):
     """A read-only view of a zip archive. Raises TreeError when its directory cannot be read."""
 
     def __init__(self, blob: Blob, subject: str, origin: str) -> None:
-        self.subject = subject
-        self.origin = origin
-        self._blob = blob
+        super().__init__(blob, subject, origin)
         directory = read_directory(blob, subject)
         self._members = directory.members
         entries = {name: Entry(m.size, f"crc32:{m.crc:08x}") for name, m in directory.members.items()}
         self._names = Members(entries, directory.holes)
-
-    @property
-    def cost(self) -> Cost:
-        """What reading took over the network."""
-        return self._blob.cost
-
-    def children(self, folder: str = "") -> Children | None:
-        """The names in one folder."""
-        return self._names.children(folder)
-
-    def listing(self, prefix: str = "") -> Listing:
-        """All members below a folder."""
-        return self._names.listing(prefix)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """Unpack a member from its beginning up to ``end``; read whole, its checksum is verified."""
