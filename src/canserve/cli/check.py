@@ -113,7 +113,11 @@ def run(wanted: Wanted) -> int:
         count = "1 file was" if cost.whole_downloads == 1 else f"{cost.whole_downloads} files were"
         click.echo(f"{count} downloaded whole, {Bytes(cost.bytes)} in all", err=True)
     if wanted.form == "text" and not wanted.explain:
-        read = f"read {Bytes(cost.bytes)} in {cost.requests} requests; " if cost.requests else ""
+        read = (
+            f"read {Bytes(cost.bytes)} in {cost.requests} {'request' if cost.requests == 1 else 'requests'}; "
+            if cost.requests
+            else ""
+        )
         remark(f"{read}--explain all shows file and line of everything that was read", wanted.quiet)
     return EXIT[word(report.verdict)]
 
