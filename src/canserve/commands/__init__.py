@@ -1,0 +1,1 @@
+"""Functions that return argv and environment; nothing here runs anything."""

@@ -1,0 +1,1 @@
+"""Plans: build, placement, memory and speed together, ranked for a goal; a plan is a value."""
