@@ -1,0 +1,68 @@
+"""What each layer of a model is made of, from its config: mixers, MLPs and their numbers.
+
+``text`` finds the decoder's config, ``pattern`` says of which kind each layer is, ``mixers``, ``recurrent`` and
+``mlps`` read the numbers. A number that is missing, or a model type nobody listed, ends in ``Missing`` with the
+field's name: a layer is never assumed to be like another model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.memory.fields import Lacking
+from canserve.memory.layers.blocks import nas_layers
+from canserve.memory.layers.families import COMPRESSED, LATENT, STANDARD
+from canserve.memory.layers.kinds import Layer
+from canserve.memory.layers.mixers import mixers
+from canserve.memory.layers.mlps import mlps
+from canserve.memory.layers.pattern import pattern
+from canserve.memory.layers.text import Decoder, decoder
+from canserve.subjects.model import Model
+
+MAX_LAYERS = 2000
+DEPTH = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+
+
+def layers(model: Model) -> Fact[tuple[Layer, ...]]:
+    """The decoder's layers, first to last, without the extra ones that predict ahead (MTP)."""
+    match model.config:
+        case Missing():
+            return model.config
+        case Known(config, evidence):
+            try:
+                return Known(read_layers(config), evidence)
+            except Lacking as lack:
+                look = Evidence(model.subject, "config.json", str(lack))
+                return Missing(
+                    Cause.UNAVAILABLE, str(lack), (look,), ask=f"a config that states {lack.field}"
+                )
+
+
+def read_layers(config: Mapping[str, Any]) -> tuple[Layer, ...]:
+    """The layers a config describes. Raises Lacking."""
+    found = decoder(config)
+    if found.family in {"nemotron-nas", "decilm", "deci_lm"} and found.fields.has("block_configs"):
+        return nas_layers(found.fields)
+    if found.family not in STANDARD | LATENT | COMPRESSED or found.whole.flag("is_encoder_decoder", False):
+        raise Lacking(found.fields.name("model_type"), f"{found.family} (its layers are not known here)")
+    if found.family == "mistral" and found.fields.has("kv_lora_rank"):
+        found = replace(found, family="mistral_large_3")
+    count = found.fields.number(*DEPTH, default=len(found.fields.sequence("layers_block_type") or ()) or None)
+    if not 0 < count <= MAX_LAYERS:
+        raise Lacking(found.fields.name(DEPTH[0]), count)
+    words = _words(found, count)
+    return tuple(
+        Layer(number, mixers(found, number, word), mlps(found, number, word))
+        for number, word in enumerate(words)
+    )
+
+
+def _words(found: Decoder, count: int) -> tuple[str, ...]:
+    if found.family in {"mamba", "mamba2", "falcon_mamba"}:
+        return ("mamba",) * count
+    if found.family in COMPRESSED | LATENT and found.fields.inner("linear_attn_config") is None:
+        return ("full",) * count  # their kinds differ by numbers that ``mixers`` reads
+    return pattern(found, count)
