@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from canserve.engines.sources import Sources
 from canserve.subjects.build import Build, Identity, Transformers, Want
 
 
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """How a source tree of an engine is told that is no Python package."""
+
+    marks: tuple[str, ...]
+    """Files, from its top; a folder that has one of them is such a tree."""
+    carried: str
+    """Where the Python package that brings the engine has that tree, from the folder the package lies in."""
+
+
 class Engine(Protocol):
     """How to read one serving engine. An engine is one file or folder here and one entry of ``ENGINES``."""
 
     name: str
-    """``vllm``; also the distribution's name on the package index."""
+    """``vllm``; as users call it and as the release index lists it."""
+    distribution: str
+    """Its project on the package index; most often the same name."""
     package: str
     """Import package whose folder marks the engine in a tree."""
+    checkout: Checkout | None
+    """How its source tree is told where that is no Python package; None: it is one."""
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want certainly needs, fetched together up front."""

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from canserve.engines import Checkout
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.facts import Fact, Known, Missing
@@ -20,7 +21,9 @@ class SmallEngine:
 
     def __init__(self, name: str = "eng") -> None:
         self.name = name
+        self.distribution = name
         self.package = name
+        self.checkout: Checkout | None = None
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         return [f"{self.package}/{REGISTRY}"]

@@ -35,7 +35,9 @@ class SGLang:
     """Reads any SGLang build from its own files."""
 
     name = "sglang"
+    distribution = "sglang"
     package = TOP
+    checkout = None
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want needs, fetched together up front."""

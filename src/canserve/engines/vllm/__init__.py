@@ -41,7 +41,9 @@ class VLLM:
     """The vLLM engine."""
 
     name = "vllm"
+    distribution = "vllm"
     package = "vllm"
+    checkout = None
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want certainly needs; the registry in them names the others."""
