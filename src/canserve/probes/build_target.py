@@ -100,7 +100,8 @@ def _path(target: str) -> Path:
 
 def _engine(name: str, engines: Sequence[Engine]) -> Engine | None:
     wanted = canonicalize_name(name.strip())
-    return next((engine for engine in engines if canonicalize_name(engine.name) == wanted), None)
+    named = ((canonicalize_name(n), engine) for engine in engines for n in (engine.name, engine.distribution))
+    return next((engine for name, engine in named if name == wanted), None)
 
 
 def _meant(opened: Opened, engine: Engine) -> Opened:
@@ -116,7 +117,7 @@ def _requirement(target: str) -> Requirement | None:
 
 
 def _open_release(requirement: Requirement, engine: Engine, means: Means, subject: str) -> Opened | Missing:
-    requirement.name = engine.name
+    requirement.name = engine.distribution
     found = Index(means.config, means.place).find(requirement, means.arch, subject)
     if isinstance(found, Missing):
         return found

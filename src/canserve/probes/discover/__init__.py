@@ -11,7 +11,7 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.candidates import Candidate, candidates
 from canserve.probes.discover.environment import Environment, Located, Outside
 from canserve.probes.discover.look import Look
-from canserve.probes.discover.metadata import Metadata, literal_version, read_metadata
+from canserve.probes.discover.metadata import Metadata, literal_version, of_checkout, read_metadata
 from canserve.probes.discover.survey import Survey, survey
 from canserve.trees.names import below
 from canserve.trees.tree import Hole, Tree
@@ -39,12 +39,16 @@ class Found:
     def sources(self, subject: str) -> Sources:
         """The engine's files, its metadata, and the entry points of everything installed beside it."""
         located = self.candidate.located
+        if located.checkout:
+            return joined(subject, [Part(located.package.look.tree, located.package.path, "")])
         parts = [_part(located, self.engine.package), *_info_parts(located)]
+        look, root = located.package.look, located.package.path.rpartition("/")[0]
         if located.info is None:
-            root = located.package.path.rpartition("/")[0]
-            look, names = located.package.look, ("pyproject.toml", "setup.py", "PKG-INFO")
-            here = [(name, below(root, name)) for name in names]
+            here = [(name, below(root, name)) for name in ("pyproject.toml", "setup.py", "PKG-INFO")]
             parts += [Part(look.tree, path, name, single=True) for name, path in here if look.is_file(path)]
+        checkout = self.engine.checkout
+        if checkout is not None and located.site is None:
+            parts.append(Part(look.tree, below(root, checkout.carried), checkout.carried))
         if self.environment:
             parts += self.environment.entry_points(_MAX_PLUGINS)
         return joined(subject, parts)
@@ -105,7 +109,7 @@ def discover(
     """
     sought = [engine for engine in engines if wanted in {None, engine.name}]
     look = Look(tree)
-    walked = survey(tree, {engine.package for engine in sought})
+    walked = survey(tree, {engine.package for engine in sought}, _marks(sought))
     found, troubles = candidates(look, walked, sought, None if walked.root_file_system else outside)
     if not found:
         return _nothing(tree, walked, troubles, sought)
@@ -113,9 +117,18 @@ def discover(
     if best.stray and (blocked := troubles.get(best.engine.name)):
         why = f"{blocked.why}; the source tree in {best.located.package} may be another one"
         return Missing(blocked.cause, why, blocked.evidence, blocked.ask)
-    metadata = read_metadata(best.located.package, best.located.info)
+    metadata = (
+        of_checkout(best.located.package, best.engine.name)
+        if best.located.checkout
+        else read_metadata(best.located.package, best.located.info)
+    )
     notes = tuple(f"also found, and not read: {other.label}" for other in others[:10])
     return Found(best.engine, best, metadata, best.environment, notes + best.notes)
+
+
+def _marks(engines: Sequence[Engine]) -> dict[str, str]:
+    """Files that tell a source tree, with the package that stands for its engine."""
+    return {mark: one.package for one in engines if one.checkout for mark in one.checkout.marks}
 
 
 def _nothing(tree: Tree, walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engine]) -> Missing:

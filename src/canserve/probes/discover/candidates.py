@@ -46,7 +46,7 @@ def candidates(
     troubles: dict[str, Missing] = {}
     for environment in environments:
         for order, engine in enumerate(engines):
-            located = environment.locate(engine.package, engine.name)
+            located = environment.locate(engine.package, engine.distribution)
             if isinstance(located, Missing):
                 troubles.setdefault(engine.name, located)
             elif located.value is not None:
@@ -92,16 +92,32 @@ def _source_trees(
 ) -> Iterator[Candidate]:
     top = look.children("")
     only = top.folders[0] if top and len(top.folders) == 1 and not top.files else None
-    for folder, package in walked.roots:
-        if package != engine.package:
+    carried: set[str] = set()
+    for folder, located in _located(look, walked, engine):
+        if folder in carried:
             continue
-        place = Place(look, below(folder, package))
-        located = Located(place, egg_info(look, folder, engine.name), None, f"source tree {folder or '.'}")
+        if engine.checkout is not None and not located.checkout:
+            carried.add(below(folder, engine.checkout.carried))
         named = folder in _TOP or (only is not None and folder.removeprefix(only).lstrip("/") in _TOP)
-        environment, notes = _environment_of(environments)
+        environment, notes = (None, ()) if located.checkout else _environment_of(environments)
         archive = look.tree.origin != "folder"
         origin = look.tree.origin if archive else located.how
         yield Candidate(engine, located, environment, origin, stray=not named, notes=notes)
+
+
+def _located(look: Look, walked: Survey, engine: Engine) -> Iterator[tuple[str, Located]]:
+    """Source trees of an engine, with the folder that each was found in."""
+    for folder, package in walked.roots:
+        if package == engine.package:
+            info = egg_info(look, folder, engine.distribution)
+            yield folder, Located(Place(look, below(folder, package)), info, None, _tree(folder))
+    for folder, package in walked.checkouts:
+        if package == engine.package:
+            yield folder, Located(Place(look, folder), None, None, _tree(folder), checkout=True)
+
+
+def _tree(folder: str) -> str:
+    return f"source tree {folder or '.'}"
 
 
 def _environment_of(environments: Sequence[Environment]) -> tuple[Environment | None, tuple[str, ...]]:

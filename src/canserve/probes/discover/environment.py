@@ -45,6 +45,8 @@ class Located:
     site: Site | None
     how: str
     """``installed in lib/python3.12/site-packages``, ``editable install of opt/vllm``."""
+    checkout: bool = False
+    """Whether ``package`` is a source tree that is no Python package."""
 
 
 class Environment:

@@ -16,7 +16,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.environment import Place
 from canserve.probes.discover.look import Look
 from canserve.probes.discover.requirement_files import from_egg_info, from_files
@@ -47,6 +47,14 @@ def read_metadata(package: Place, info: Place | None) -> Metadata:
         _requires_python(core, project),
         _requires(root, info, core, project),
     )
+
+
+def of_checkout(tree: Place, engine: str) -> Metadata:
+    """Of a source tree that is no Python package: it requires no Python, and states no version."""
+    seen = (tree.look.seen(tree.path, f"a source tree of {engine}"),)
+    why = f"a source tree of {engine} does not state its version: builds count the commits before it"
+    ask = "note which commit it is"
+    return Metadata(Missing(Cause.UNAVAILABLE, why, seen, ask), Known(None, seen), Known((), seen))
 
 
 @dataclass(frozen=True, slots=True)

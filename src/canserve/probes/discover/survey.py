@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from canserve.trees.names import below, unreached
@@ -56,24 +56,32 @@ class Survey:
     sites: tuple[Site, ...]
     roots: tuple[tuple[str, str], ...]
     """Folder and the name of the wanted package in it, outside of any site, nearest to the top first."""
+    checkouts: tuple[tuple[str, str], ...]
+    """The same for source trees that are no Python package: the folder is the tree."""
     holes: tuple[Hole, ...]
     """Folders that were not or could not be looked into, and might hold packages."""
     root_file_system: bool
     """Whether the tree looks like a machine's or an image's whole file system."""
 
 
-def survey(tree: Tree, packages: Collection[str]) -> Survey:
-    """Find every site, and every source tree that holds one of the packages."""
-    return _Walk(tree, frozenset(packages)).run()
+def survey(tree: Tree, packages: Collection[str], marks: Mapping[str, str] | None = None) -> Survey:
+    """Find every site, and every source tree that holds one of the packages.
+
+    ``marks``: files, from the top of a source tree, that tell it where it is no Python package; with the
+    package that is meant.
+    """
+    return _Walk(tree, frozenset(packages), marks or {}).run()
 
 
 class _Walk:
-    def __init__(self, tree: Tree, packages: frozenset[str]) -> None:
+    def __init__(self, tree: Tree, packages: frozenset[str], marks: Mapping[str, str]) -> None:
         self._tree = tree
         self._packages = packages
+        self._marks = marks
         self._todo: list[tuple[int, int, str]] = [(0, 0, "")]  # reluctance, depth, folder
         self._sites: list[Site] = []
         self._roots: list[tuple[str, str]] = []
+        self._checkouts: list[tuple[str, str]] = []
         self._holes: list[Hole] = []
 
     def run(self) -> Survey:
@@ -89,14 +97,19 @@ class _Walk:
                 self._visit(folder, found, depth, reluctance, system and not folder)
         if self._todo:
             self._hole("", f"the search was given up after {MAX_FOLDERS} folders")
-        roots = sorted(self._roots, key=lambda root: (root[0].count("/"), root))
-        return Survey(tuple(sorted(self._sites)), tuple(roots), tuple(self._holes), system)
+        return Survey(
+            tuple(sorted(self._sites)), _topmost(self._roots), _topmost(self._checkouts), tuple(self._holes),
+            system,
+        )  # fmt: skip
 
     def _visit(self, folder: str, found: Children, depth: int, reluctance: int, system_top: bool) -> None:
         self._holes.extend(hole for hole in found.holes if _may_hold_packages(hole))
         name = folder.rpartition("/")[2]
         if name in {"site-packages", "dist-packages"} or any(f.endswith(".dist-info") for f in found.folders):
             self._sites.append(Site(folder))
+            return
+        if (marked := self._marked(folder, found)) is not None:
+            self._checkouts.append((folder, marked))
             return
         here = {name for name in self._packages & set(found.folders) if self._is_package(below(folder, name))}
         self._roots.extend((folder, package) for package in sorted(here))
@@ -116,6 +129,18 @@ class _Walk:
             unlikely = 0 if _LIKELY.fullmatch(child) else 3
             heapq.heappush(self._todo, (reluctance + 1 + unlikely, depth + 1, below(folder, child)))
 
+    def _marked(self, folder: str, found: Children) -> str | None:
+        """The package whose source tree this folder is, by a file in it or one folder below."""
+        for mark, package in self._marks.items():
+            inner, _, name = mark.rpartition("/")
+            if inner in found.folders:
+                below_it = self._tree.children(below(folder, inner))
+                if below_it is not None and name in below_it.files:
+                    return package
+            elif not inner and name in found.files:
+                return package
+        return None
+
     def _is_package(self, folder: str) -> bool:
         found = self._tree.children(folder)
         return found is not None and "__init__.py" in found.files
@@ -123,6 +148,10 @@ class _Walk:
     def _hole(self, folder: str, why: str) -> None:
         ask = "name the environment or source tree in it as the build"
         self._holes.append(Hole(folder, unreached(self._tree.subject, folder, why, ask)))
+
+
+def _topmost(places: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(places, key=lambda place: (place[0].count("/"), place)))
 
 
 def _is_root(top: Children) -> bool:
