@@ -176,3 +176,11 @@ def test_any_values_give_a_cluster_or_one_line(values: dict[str, object]) -> Non
         parse("[nodes.a]\n" + "\n".join(lines))
     except MachineError as error:
         assert str(error).startswith("c.toml") and str(error).isprintable()
+
+
+def test_the_network_that_joins_the_machines() -> None:
+    node = parse('[nodes.a]\nprofile = "h200"\nip = "10.0.0.1"\ninterface = "eth0"\n').nodes[0]
+    assert (node.ip, node.interface) == ("10.0.0.1", "eth0")
+    for line in ('ip = "a-host"', 'ip = "10.0.0.1; rm"', 'interface = "-x"', 'interface = "eth0 lo"'):
+        with pytest.raises(MachineError, match=r"c\.toml:2: a: "):
+            parse(f"[nodes.a]\n{line}\n")

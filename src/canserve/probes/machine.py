@@ -6,6 +6,8 @@ A cluster file says which machines there are, how to reach them, and what is kno
     profile = "dgx-spark"
     address = "spark-1"
     internet = true
+    ip = "192.168.100.10"
+    interface = "enp1s0f0np0"
     driver = "580.95.05"
     source = "read on the machine"
 
@@ -15,7 +17,8 @@ A cluster file says which machines there are, how to reach them, and what is kno
     through = "head"
     internet = false
 
-``profile`` gives the facts of a kind of machine; any fact may be stated beside it and then wins. ``source``
+``ip`` and ``interface`` are those of the network that joins the machines while they serve; engines are told
+them. ``profile`` gives the facts of a kind of machine; any fact may be stated beside it and then wins. ``source``
 says where the stated facts come from.
 """
 
@@ -25,6 +28,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +45,8 @@ MAX_TEXT = 255
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:%\[\]-]*")
 """An ssh destination; it never begins with a dash, so that no command takes it for an option."""
-REACH = {"profile", "address", "through", "internet", "source"}
+INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,31}")
+REACH = {"profile", "address", "through", "internet", "ip", "interface", "source"}
 
 
 class MachineError(ValueError):
@@ -134,7 +139,19 @@ class _Reading:
         address = self._text(name, values, "address")
         if address is not None and not ADDRESS.fullmatch(address):
             raise self.wrong(f"{name}: {_plain(address)} is no ssh destination", name, "address")
-        return Node(name, self._machine(name, values), address, self._text(name, values, "through"), internet)
+        machine, through = self._machine(name, values), self._text(name, values, "through")
+        return Node(name, machine, address, through, internet, *self._network(name, values))
+
+    def _network(self, name: str, values: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """IP address and interface of the network that joins the machines."""
+        ip, interface = self._text(name, values, "ip"), self._text(name, values, "interface")
+        try:
+            ip = None if ip is None else str(ip_address(ip))
+        except ValueError:
+            raise self.wrong(f"{name}: {_plain(ip)} is no IP address", name, "ip") from None
+        if interface is not None and not INTERFACE.fullmatch(interface):
+            raise self.wrong(f"{name}: {_plain(interface)} is no network interface", name, "interface")
+        return ip, interface
 
     def _machine(self, name: str, values: Mapping[str, Any]) -> Machine:
         """The profile's facts, and over them those that the file states."""

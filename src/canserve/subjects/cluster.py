@@ -18,6 +18,10 @@ class Node:
     through: str | None
     """Name of the node that is the only way to it."""
     internet: bool | None
+    ip: str | None = None
+    """On the network over which the machines serve together; not the one that ssh takes, in general."""
+    interface: str | None = None
+    """Of that network: ``enp1s0f0np0``."""
 
 
 @dataclass(frozen=True, slots=True)

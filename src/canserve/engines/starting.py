@@ -1,0 +1,45 @@
+"""How engines are started: what a plan needs of an engine beyond reading its builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from canserve.facts import Cause, Fact, Missing
+from canserve.subjects.launch import Launch, Start
+
+
+class Starting(Protocol):
+    """An engine of which is known how it is started."""
+
+    name: str
+    option_names: Mapping[str, str]
+    """What a plan sets -> the engine's own option: ``context`` -> ``max_model_len``; ``utilisation``, ``cache``
+    (the KV cache's dtype)."""
+
+    def start(self, launch: Launch) -> Fact[Start]:
+        """Every process of a deployment with argv and environment; Missing: this build cannot do it so."""
+        ...
+
+
+def starting(name: str) -> Starting | None:
+    """How the engine of that name is started; None: that is not written down."""
+    from canserve.engines.sglang.command import StartSGLang
+    from canserve.engines.vllm.command import StartVLLM
+
+    return next((one for one in (StartVLLM(), StartSGLang()) if one.name == name), None)
+
+
+def option_names(engine: str) -> Mapping[str, str]:
+    """The names of an engine; empty where nothing is known of how it is started."""
+    found = starting(engine)
+    return {} if found is None else found.option_names
+
+
+def start(launch: Launch) -> Fact[Start]:
+    """Every process of a deployment, by the build's own engine."""
+    name = launch.build.identity.engine
+    found = starting(name)
+    if found is None:
+        return Missing(Cause.UNAVAILABLE, f"how {name} is started on such a layout is not written down yet")
+    return found.start(launch)
