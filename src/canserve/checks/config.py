@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from canserve.checks.architecture import route
+from canserve.checks.architecture import Route, route
 from canserve.checks.case import Case
 from canserve.checks.gates import (
     Passing,
@@ -125,8 +125,8 @@ def _remote(case: Case, why: str) -> Verdict:
     )
 
 
-def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
-    """The verdict of ``transformers-satisfied``: one release must open all gates at once."""
+def gates(reader: Reader, case: Case) -> tuple[Route | None, Passing]:
+    """The way through the build, and the transformers releases that open all gates of the model at once."""
     versions, _ = candidates(reader, case)
     together = Passing(versions, frozenset(versions))
     way, passing = route(reader, case)
@@ -136,7 +136,13 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
         found = resolved(reader, case, way.served_by)
         if found is not None:
             together = together.both(import_gate(reader, case, found.imports))
-    together = together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
+    return way, together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
+
+
+def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``transformers-satisfied``: one release must open all gates at once."""
+    _, together = gates(reader, case)
+    versions = together.candidates
     if not together.passed:
         if together.unsure:
             return Unknown(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from packaging.specifiers import SpecifierSet
@@ -62,6 +63,8 @@ class Registered:
     at: Site
     guards: tuple[str, ...] = ()
     """Source text of the conditions under which the row exists; empty: always."""
+    backends: tuple[str, ...] = ()
+    """Of a build with several engines in it, those that serve it, the one that is taken by default first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +282,8 @@ class Transformers:
                 self.requirement.evidence,
                 "name a release with --with transformers==X",
             )
-        allowed = SpecifierSet(self.requirement.value)
         table = self.table.value
-        matching = [version for version in table.versions if allowed.contains(version, prereleases=True)]
-        final = [version for version in matching if _final(version)]
+        matching, final = _allowed(self.requirement.value, tuple(table.versions))
         # As pip does: a yanked release or a pre-release only where nothing else fits.
         chosen = [version for version in final if not table.yanked(version)] or final or matching
         evidence = self.requirement.evidence + self.table.evidence
@@ -297,11 +298,20 @@ class Transformers:
         return Known(tuple(chosen), evidence)
 
 
-def _final(version: str) -> bool:
+@lru_cache(maxsize=1024)
+def _allowed(requirement: str, versions: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The versions that meet a requirement, and the final ones of these; neighbours in an index share it."""
+    allowed = SpecifierSet(requirement)
+    matching = tuple(v for v in versions if allowed.contains(_parsed(v) or v, prereleases=True))
+    return matching, tuple(v for v in matching if (parsed := _parsed(v)) and not parsed.is_prerelease)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(version: str) -> Version | None:
     try:
-        return not Version(version).is_prerelease
+        return Version(version)
     except InvalidVersion:
-        return False
+        return None
 
 
 @dataclass(frozen=True, slots=True)
