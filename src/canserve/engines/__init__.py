@@ -51,10 +51,11 @@ class Engine(Protocol):
 
 def engines() -> tuple[Engine, ...]:
     """All engines, in the order in which they are tried on a tree."""
+    from canserve.engines.lmdeploy import LMDeploy
     from canserve.engines.sglang import SGLang
     from canserve.engines.vllm import VLLM
 
-    return (VLLM(), SGLang())
+    return (VLLM(), SGLang(), LMDeploy())
 
 
 def engine_named(name: str) -> Engine | None:
