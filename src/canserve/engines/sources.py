@@ -12,6 +12,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 
@@ -24,6 +25,18 @@ build, reading all of it 50 MB."""
 
 Fetch = Callable[[Sequence[str]], Mapping[str, bytes | Missing]]
 """Give the bytes of these paths in as few round trips as possible. Every asked path is in the answer."""
+
+
+class Notes(Protocol):
+    """What was worked out of a file once, kept under a digest of the file for the next time."""
+
+    def get(self, key: str) -> bytes | None:
+        """What was kept; None: nothing."""
+        ...
+
+    def put(self, key: str, data: bytes) -> object:
+        """Keep it, where that is possible."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,8 @@ class Sources:
         self.failed: Missing | None = None
         """Why the first file that was there could not be had; what leads to it cannot be followed either."""
         self._trees: dict[str, Fact[ast.Module | None]] = {}
+        self.notes: Notes | None = None
+        """Set by whoever opened the files; None: nothing is kept."""
 
     def has(self, path: str) -> bool:
         """Whether the file was listed. False is only proof of absence when ``gap(path)`` is None."""

@@ -97,6 +97,7 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
 
 def _read(subject: str, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:
     sources = found.sources(subject)
+    sources.notes = options.cache.notes("outline")
     sources.prefetch(found.engine.first_files(sources, want))
     identity = Identity(
         subject=subject,

@@ -113,6 +113,10 @@ class Cache:
         with contextlib.suppress(OSError):
             self._path(kind, key).unlink(missing_ok=True)
 
+    def notes(self, kind: str) -> Shelved:
+        """The entries of one kind."""
+        return Shelved(self, kind)
+
     def _path(self, kind: str, key: str) -> Path:
         return self.folder / kind / key
 
@@ -138,6 +142,22 @@ class Cache:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
                     total -= size
+
+
+class Shelved:
+    """One kind of entries: what a reader worked out of a file, under a digest of the file."""
+
+    def __init__(self, cache: Cache, kind: str) -> None:
+        self._cache = cache
+        self._kind = kind
+
+    def get(self, key: str) -> bytes | None:
+        """What was kept; None: nothing."""
+        return self._cache.get(self._kind, key)
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Keep it; False when that is not possible here."""
+        return self._cache.put(self._kind, key, data)
 
 
 def default_folder() -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from canserve.engines.static.graph import ClassGraph
 from canserve.engines.static.modules import within
+from canserve.engines.static.outline import Outline
 from canserve.engines.static.sites import Absent, ImportSite
 from canserve.facts import Missing
 
@@ -80,9 +81,9 @@ class Imports:
 
     def _read(self, module: str) -> Closure:
         found = Closure()
-        missing = self._graph.unread(module)
-        if missing is not None:
-            found.unread.append(missing)
+        outline = self._graph.outline(module)
+        if isinstance(outline, Missing):
+            found.unread.append(outline)
         parts = module.split(".")
         pulled = [".".join(parts[:count]) for count in range(1, len(parts))]
         path = self._graph.file_of(module) or module
@@ -101,9 +102,9 @@ class Imports:
         candidates = [site.module, f"{site.module}.{site.name}"] if site.name else [site.module]
         there = [module for module in candidates if self._graph.file_of(module) is not None]
         if not there and not self._elsewise(site.module):
-            missing = self._graph.unread(site.module)
-            if missing is not None:
-                found.unread.append(missing)
+            outline = self._graph.outline(site.module)
+            if isinstance(outline, Missing):
+                found.unread.append(outline)
             else:
                 found.broken.append(need)
         return there
@@ -122,8 +123,8 @@ class Imports:
         for site in self._graph.imports_of(module):
             if site.name is None or site.name == "*" or site.guards or site.module not in self._direct:
                 continue
-            there = self._graph.module(site.module)
-            if there is None or site.name in there.bindings:
+            there = self._graph.outline(site.module)
+            if not isinstance(there, Outline) or site.name in there.names:
                 continue  # what it is bound to is that module's own affair
             if self._elsewise(f"{site.module}.{site.name}"):
                 continue

@@ -14,6 +14,7 @@ from canserve.engines.static.bounds import source_of
 from canserve.engines.static.evaluate import Constants
 from canserve.engines.static.interpret import RAISES, Interpreter
 from canserve.engines.static.linearize import linearize
+from canserve.engines.static.outline import Outline, key_of, outline_of, pack, unpack
 from canserve.engines.static.scan import Binding, Imported, Module, flat, scan
 from canserve.engines.static.shed import Block, Bodies, shed
 from canserve.engines.static.sites import (
@@ -46,6 +47,7 @@ class ClassGraph:
         self.platform = platform
         self.constants = Constants(sources, top, platform, self._class_constant, self._evaluated)
         self._modules: dict[str, Module | Missing | None] = {}
+        self._outlines: dict[str, Outline | Missing | None] = {}
         self._resolved: dict[tuple[str, str], list[Resolved]] = {}
         self._sites: dict[int, ClassSite] = {}
         self._bodies: dict[int, Body] = {}
@@ -99,10 +101,33 @@ class ClassGraph:
         shed(tree.body)
         return scan(tree, path, self.platform)
 
+    def outline(self, module: str) -> Outline | Missing | None:
+        """What a module imports and binds, as it was kept or as it reads now; like ``module`` otherwise."""
+        if module not in self._outlines:
+            self._outlines[module] = self._outlined(module)
+        return self._outlines[module]
+
+    def _outlined(self, name: str) -> Outline | Missing | None:
+        notes, path, key = self.sources.notes, self.file_of(name), None
+        if notes is not None and path is not None and name not in self._modules:
+            raw = self.sources.raw(path)
+            if not isinstance(raw, Missing) and raw.value is not None:
+                key = key_of(path, self.platform, raw.value)
+                kept = unpack(notes.get(key) or b"")
+                if kept is not None:
+                    return kept
+        found = self._load(name)
+        if not isinstance(found, Module):
+            return found
+        outline = outline_of(found)
+        if notes is not None and key is not None:
+            notes.put(key, pack(outline))
+        return outline
+
     def imports_of(self, module: str) -> Sequence[ImportSite]:
         """Imports that run when the module is imported, with what guards them. Empty when it is unread."""
-        found = self.module(module)
-        return () if found is None else found.imports
+        found = self.outline(module)
+        return found.imports if isinstance(found, Outline) else ()
 
     # -- names
 
