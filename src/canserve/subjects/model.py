@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from canserve.facts import Cause, Fact, Missing
+from canserve.subjects.tensor import Tensor
 
 ONLY_CONFIG = Missing(
     Cause.UNREACHED, "only a config was given", ask="name the model's folder or Hub id instead of its config"
@@ -148,3 +149,5 @@ class Model:
     tied_embeddings: Fact[bool | None] = NOT_READ
     max_positions: Fact[int | None] = NOT_READ
     """Context length in tokens, from the first key that holds one."""
+    tensors: Fact[tuple[Tensor, ...]] = NOT_READ
+    """What the headers of the weights list; the experts of one layer together. Missing: no headers were read."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from canserve.facts import Fact, Known, Missing
-from canserve.probes.model.safetensors import BITS
+from canserve.subjects.tensor import BITS
 
 LFS_POINTER = (
     b"version https://git-lfs.github.com/spec/v1\n"

@@ -1,7 +1,7 @@
 """The header of a GGUF file: metadata and tensor types, without their data.
 
 Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (versions 2 and 3, little-endian). Tensor
-types and block sizes: ``GGMLQuantizationType`` and ``GGML_QUANT_SIZES`` of llama.cpp's gguf-py. Long arrays
+types: ``GGMLQuantizationType`` of llama.cpp's gguf-py. Long arrays
 (vocabularies, merges) are walked over, not kept.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
 
 from canserve.probes.model.documents import Unreadable, refuse_pointer
+from canserve.subjects.tensor import BLOCKS, Tensor
 from canserve.trees.names import printable
 
 MAX_HEADER = 64 << 20
@@ -31,17 +31,14 @@ MAX_NESTED = 1000
 Read = Callable[[int, int], bytes]
 """Bytes from start to end of the file, fewer only at its end. May raise."""
 
-TYPES: Mapping[int, tuple[str, int, int]] = {
-    0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 40), 10: ("Q2_K", 256, 84),
-    11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210),
-    15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98),
-    19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18), 21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82),
-    23: ("IQ4_XS", 256, 136), 24: ("I8", 1, 1), 25: ("I16", 1, 2), 26: ("I32", 1, 4), 27: ("I64", 1, 8),
-    28: ("F64", 1, 8), 29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2), 34: ("TQ1_0", 256, 54),
-    35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
+TYPES: Mapping[int, str] = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K",
+    11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS",
+    19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32",
+    27: "I64", 28: "F64", 29: "IQ1_M", 30: "BF16", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4",
+    41: "Q1_0",
 }  # fmt: skip
-"""Type number -> name, elements of a block, bytes of a block."""
+"""Type number -> name."""
 
 FILE_TYPES: Mapping[int, str] = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
@@ -70,6 +67,8 @@ class Header:
     """Of tensor data, by block sizes; tensors of unknown types not counted."""
     extent: int
     """Where the last tensor ends in the file, in bytes; 0 when a type is unknown."""
+    listed: tuple[Tensor, ...] | None = None
+    """Every tensor; None when a type is unknown."""
 
     def text(self, key: str) -> str | None:
         """A metadata string, None where it is absent or of another type."""
@@ -155,27 +154,33 @@ def _tensors(
     stream: _Stream, version: int, metadata: Mapping[str, object], count: int, alignment: int
 ) -> Header:
     elements: dict[str, int] = {}
+    listed: list[Tensor] = []
     size = end = 0
     unknown = False
     for _ in range(count):
         name = printable(stream.name("a tensor name", 1024))
         dims = [stream.number("Q") for _ in range(stream.dimensions(name))]
         kind, offset = stream.number("I"), stream.number("Q")
-        number = prod(dims)
+        tensor = Tensor(name, tuple(reversed(dims)), TYPES.get(kind, f"type {kind}"))
+        number = tensor.elements
         if number >= 1 << 63 or offset >= 1 << 63 or offset % alignment:
             raise Unreadable(f"tensor {name} has an impossible shape or offset")
-        label, block, block_bytes = TYPES.get(kind, (f"type {kind}", 1, 0))
-        if kind in TYPES and dims and dims[0] % block:
-            raise Unreadable(f"tensor {name}: rows of {dims[0]} do not fill blocks of {block} ({label})")
+        block = BLOCKS.get(tensor.dtype, (1, 0))[0]
+        if dims and dims[0] % block:
+            raise Unreadable(
+                f"tensor {name}: rows of {dims[0]} do not fill blocks of {block} ({tensor.dtype})"
+            )
         unknown |= kind not in TYPES
-        elements[label] = elements.get(label, 0) + number
-        size += number // block * block_bytes
-        end = max(end, offset + number // block * block_bytes)
+        elements[tensor.dtype] = elements.get(tensor.dtype, 0) + number
+        taken = tensor.bytes if kind in TYPES else 0
+        size += taken
+        end = max(end, offset + taken)
+        listed.append(tensor)
     start = -(-stream.at // alignment) * alignment
     extent = 0 if unknown or not count else start + end
     if stream.size is not None and extent > stream.size:
         raise Unreadable(f"truncated: {stream.size} bytes, the header describes {extent}")
-    return Header(version, metadata, elements, count, size, extent)
+    return Header(version, metadata, elements, count, size, extent, None if unknown else tuple(listed))
 
 
 class _Stream:

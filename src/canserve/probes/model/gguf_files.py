@@ -14,6 +14,7 @@ from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.files import Files
 from canserve.probes.model.schemes import scheme
 from canserve.subjects.model import Parameters, Quantization
+from canserve.subjects.tensor import Tensor
 from canserve.trees.names import printable
 from canserve.trees.tree import TreeError
 
@@ -31,6 +32,7 @@ class Reading:
     """Of the first file of the chosen quantization, which holds the metadata."""
     name: str
     parameters: Fact[Parameters]
+    tensors: Fact[tuple[Tensor, ...]]
     quantization: Fact[Quantization | None]
     projectors: tuple[str, ...]
     evidence: tuple[Evidence, ...]
@@ -65,15 +67,18 @@ def read_gguf(files: Files, wanted: str | None = None) -> Reading:
     if not fitting:
         listed = ", ".join(printable(stem) for stem in list(models)[:10])
         lost = files.unavailable(printable(wanted or "*.gguf"), "no such GGUF file", f"name one of: {listed}")
-        return Reading(lost, "", lost, lost, projectors, lost.evidence)
+        return Reading(lost, "", lost, lost, lost, projectors, lost.evidence)
     parts = next(iter(fitting.values()))
     header = _header(files, parts[0])
     evidence = _evidence(files, parts[0], header, projectors)
     if len(fitting) > 1:
         several = _several(files, tuple(fitting))
-        return Reading(header, parts[0], several, several, projectors, (*evidence, *several.evidence))
-    parameters = _parameters(files, header, parts)
-    return Reading(header, parts[0], parameters, _quantization(files, parts[0], header), projectors, evidence)
+        return Reading(
+            header, parts[0], several, several, several, projectors, (*evidence, *several.evidence)
+        )
+    parameters, tensors = _content(files, header, parts)
+    quantization = _quantization(files, parts[0], header)
+    return Reading(header, parts[0], parameters, tensors, quantization, projectors, evidence)
 
 
 def _fits(stem: str, parts: tuple[str, ...], wanted: str | None) -> bool:
@@ -123,28 +128,39 @@ def _evidence(
     return (*header.evidence, *(files.seen(name, note) for note in notes))
 
 
-def _parameters(files: Files, first: Fact[gguf.Header], parts: tuple[str, ...]) -> Fact[Parameters]:
+def _content(
+    files: Files, first: Fact[gguf.Header], parts: tuple[str, ...]
+) -> tuple[Fact[Parameters], Fact[tuple[Tensor, ...]]]:
+    """Parameters and tensors of all parts."""
     if isinstance(first, Missing):
-        return first
+        return first, first
     promised = first.value.number("split.count") or 1
     if promised != len(parts):
         why = f"is split into {promised} files, {len(parts)} of them are there"
-        return files.unavailable(parts[0], why, "fetch the missing files")
+        lost = files.unavailable(parts[0], why, "fetch the missing files")
+        return lost, lost
     elements: Counter[str] = Counter()
+    listed: list[Tensor] | None = []
     size = tensors = 0
     for name in parts:
         header = first if name == parts[0] else _header(files, name)
         if isinstance(header, Missing):
-            return header
+            return header, header
         elements.update(header.value.elements)
         size += header.value.bytes
         tensors += header.value.tensors
+        listed = None if listed is None or header.value.listed is None else [*listed, *header.value.listed]
     total = sum(elements.values())
     kinds = ", ".join(f"{count} {kind}" for kind, count in elements.most_common())
     seen = files.seen(
         f"headers of {len(parts)} files: {parts[0]}", f"{tensors} tensors, {total} parameters: {kinds}"
     )
-    return Known(Parameters(dict(elements), total, size, tensors, len(parts)), (seen,))
+    parameters = Known(Parameters(dict(elements), total, size, tensors, len(parts)), (seen,))
+    if listed is None:
+        return parameters, files.unreadable(
+            parts[0], Unreadable("holds tensors of a type that is not known here")
+        )
+    return parameters, Known(tuple(listed), (seen,))
 
 
 def _quantization(files: Files, name: str, header: Fact[gguf.Header]) -> Fact[Quantization | None]:

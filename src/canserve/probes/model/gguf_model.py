@@ -39,6 +39,7 @@ def gguf_model(files: Files, wanted: str | None) -> Model:
         nested=nothing(()),
         auto_map=nothing({}),
         parameters=found.parameters,
+        tensors=found.tensors,
         quantization=found.quantization,
         tokenizer=said(lambda header: _tokenizer(header, found.name)),
         processor=Known(Processor(found.projectors, None, {}) if found.projectors else None, found.evidence),

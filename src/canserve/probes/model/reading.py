@@ -20,7 +20,7 @@ from canserve.probes.model.tokenizer import (
     read_templates,
     read_tokenizer,
 )
-from canserve.probes.model.weights import Weights, find_weights, read_parameters
+from canserve.probes.model.weights import Weights, find_weights, read_content
 from canserve.subjects.model import Model
 from canserve.trees.names import printable
 
@@ -66,7 +66,7 @@ def _nothing(spec: str, missing: Missing) -> Model:
 def _from_config(files: Files, weights: Fact[Weights]) -> Model:
     config = configs.read_config(files)
     quantization = read_quantization(files, config)
-    parameters, mtp_tensors = read_parameters(files, weights, quantization)
+    content = read_content(files, weights, quantization)
     templates = read_templates(files)
     none: Known[Any] = Known(None, (files.seen("file list", "no GGUF file"),))
     return Model(
@@ -79,12 +79,12 @@ def _from_config(files: Files, weights: Fact[Weights]) -> Model:
         model_type=configs.text(files, config, "model_type"),
         nested=configs.nested(files, config),
         auto_map=_code(files, config),
-        parameters=parameters,
+        parameters=content.parameters,
         quantization=quantization,
         tokenizer=read_tokenizer(files),
         processor=read_processor(files),
         chat_template=default_template(templates, files),
-        mtp_layers=configs.mtp_layers(files, config, mtp_tensors),
+        mtp_layers=configs.mtp_layers(files, config, content.mtp_tensors),
         weight_format=_format(files, weights),
         gguf_architecture=none,
         gguf_metadata=none,
@@ -95,6 +95,7 @@ def _from_config(files: Files, weights: Fact[Weights]) -> Model:
         dtype=configs.text(files, config, "dtype", "torch_dtype"),
         tied_embeddings=configs.flag(files, config, "tie_word_embeddings", "tied_embeddings"),
         max_positions=configs.positions(files, config),
+        tensors=content.tensors,
     )
 
 
@@ -129,6 +130,7 @@ def _with_gguf(model: Model, alone: Model, has_config: bool) -> Model:
         model if has_config else alone,
         origin=model.origin,
         parameters=alone.parameters,
+        tensors=alone.tensors,
         quantization=alone.quantization,
         gguf_architecture=alone.gguf_architecture,
         gguf_metadata=alone.gguf_metadata,

@@ -15,12 +15,14 @@ those of safetensors headers. Totals are computed from the entries, never stated
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain, product
 from math import prod
 from typing import Any
 
 from canserve.probes.model.documents import Unreadable
-from canserve.probes.model.safetensors import BITS, Logical, Tally
+from canserve.probes.model.safetensors import MAX_KINDS, Logical, Tally
+from canserve.subjects.tensor import BITS, Tensor
 from canserve.trees.names import printable
 
 NAME = "model.headers.json"
@@ -38,15 +40,15 @@ def tally_recorded(value: Mapping[str, Any], logical: Logical) -> tuple[Tally, s
         raise Unreadable(f"needs recorded_from and a list of at most {MAX_ENTRIES} tensors")
     total = Tally()
     for entry in tensors:
-        name, dtype, elements, copies = _entry(entry)
-        if total.tensors + copies > MAX_TENSORS:
-            raise Unreadable(f"stands for more than {MAX_TENSORS} tensors")
-        total.add(name, dtype, elements, logical, copies)
+        for tensor in _tensors(entry):
+            if total.tensors + tensor.copies > MAX_TENSORS:
+                raise Unreadable(f"stands for more than {MAX_TENSORS} tensors")
+            total.add(tensor, logical)
     return total, printable(source, 200)
 
 
-def _entry(entry: object) -> tuple[str, str, int, int]:
-    """Name, dtype, elements of one tensor, and how many of them there are."""
+def _tensors(entry: object) -> Iterator[Tensor]:
+    """The tensors that one entry stands for; those of one layer's experts together."""
     table = entry if isinstance(entry, dict) else {}
     name, dtype, shape, over = (table.get(key) for key in ("name", "dtype", "shape", "over"))
     if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in BITS:
@@ -56,15 +58,27 @@ def _entry(entry: object) -> tuple[str, str, int, int]:
     over = over if isinstance(over, dict) else {}
     if set(re.findall(r"\{(\w+)\}", name)) != over.keys():
         raise Unreadable(f"tensor {printable(name)}: the names in braces and in over differ")
-    return name, dtype, prod(shape), prod(_numbers(text) for text in over.values())
+    ranges = {key: _ranges(text) for key, text in over.items()}
+    copies = 1
+    if (expert := re.search(r"experts\.\{(\w+)\}\.", name)) and name.count(f"{{{expert[1]}}}") == 1:
+        copies = sum(map(len, ranges.pop(expert[1])))
+        name = name.replace(f"{{{expert[1]}}}", "*")
+    if prod(sum(map(len, each)) for each in ranges.values()) > MAX_KINDS:
+        raise Unreadable(f"tensor {printable(name)} stands for more than {MAX_KINDS} kinds of tensors")
+    for numbers in product(*(chain(*each) for each in ranges.values())):
+        each = name
+        for key, number in zip(ranges, numbers, strict=True):
+            each = each.replace(f"{{{key}}}", str(number))
+        if copies:
+            yield Tensor(each, tuple(shape), dtype, copies)
 
 
-def _numbers(text: object) -> int:
-    """``"0-2,4-6"`` -> 6, how many numbers that is."""
+def _ranges(text: object) -> list[range]:
+    """``"0-2,4-6"`` -> the numbers it stands for."""
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?){0,999}", text):
         raise Unreadable(f"not a list of numbers: {printable(repr(text))}")
-    count = 0
+    found = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        count += max(0, int(last or first) - int(first) + 1)
-    return count
+        found.append(range(int(first), int(last or first) + 1))
+    return found

@@ -10,24 +10,18 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeGuard
 
 from canserve.probes.model.cursor import Cursor
 from canserve.probes.model.documents import Unreadable, refuse_pointer
+from canserve.subjects.tensor import BITS, Tensor
 from canserve.trees.names import printable
 
 MAX_HEADER = 32 << 20
 """Longest header that is read; the reference reader stops at 100 MB, the largest real shard seen has 4 MB."""
-
-BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
-    "U64": 64, "I64": 64, "F64": 64, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
-}  # fmt: skip
-"""Bits of one element of each dtype the format knows."""
 
 Logical = Callable[[str, str, int], int]
 """Name, dtype and stored elements of a tensor -> the parameters it stands for."""
@@ -43,14 +37,22 @@ class Tally:
     tensors: int = 0
     mtp_tensors: int = 0
     """Tensors whose name says that they belong to multi-token prediction."""
+    alike: dict[tuple[str, str, tuple[int, ...]], int] = field(default_factory=dict)
+    """Copies by name without experts' numbers, dtype and shape: a model of 600 GB has 100 000 tensors, and
+    2 000 of these. Not added to beyond ``MAX_KINDS``."""
 
-    def add(self, name: str, dtype: str, elements: int, logical: Logical, copies: int = 1) -> None:
-        """Count tensors of one shape."""
+    def add(self, tensor: Tensor, logical: Logical) -> None:
+        """Count a tensor, or several alike."""
+        name, dtype, copies = tensor.name, tensor.dtype, tensor.copies
+        elements = prod(tensor.shape)
         self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + elements * copies
         self.total += logical(name, dtype, elements) * copies
         self.bytes += elements * BITS[dtype] // 8 * copies
         self.tensors += copies
         self.mtp_tensors += copies if _MTP.search(name) else 0
+        if len(self.alike) <= MAX_KINDS:
+            key = _EXPERT.sub("*", name), dtype, tensor.shape
+            self.alike[key] = self.alike.get(key, 0) + copies
 
     def merge(self, other: Tally) -> None:
         """Add another file's totals."""
@@ -60,9 +62,21 @@ class Tally:
         self.bytes += other.bytes
         self.tensors += other.tensors
         self.mtp_tensors += other.mtp_tensors
+        for key, copies in other.alike.items():
+            if key in self.alike or len(self.alike) <= MAX_KINDS:
+                self.alike[key] = self.alike.get(key, 0) + copies
+
+    def listed(self) -> Sequence[Tensor] | None:
+        """The tensors, in the order of the files; None: too many kinds of them were there to keep."""
+        if len(self.alike) > MAX_KINDS:
+            return None
+        return [Tensor(name, shape, dtype, copies) for (name, dtype, shape), copies in self.alike.items()]
 
 
+MAX_KINDS = 50_000
+"""Tensors that are told apart; the most seen in a real model are 4 000."""
 _MTP = re.compile(r"(?:^|[._])(?:mtp|nextn)(?:[._]|$)")
+_EXPERT = re.compile(r"(?<=experts\.)\d{1,6}(?=\.)")
 
 
 def header_length(head: bytes, file_size: int | None) -> int:
@@ -97,8 +111,8 @@ def tally(data: bytes, file_size: int | None, logical: Logical) -> Tally:
             for _ in cursor.members():
                 cursor.string()
             continue
-        dtype, elements, begin, end = _entry(name, cursor.flat_object())
-        one.add(name, dtype, elements, logical)
+        tensor, begin, end = _entry(name, cursor.flat_object())
+        one.add(tensor, logical)
         begins.append(begin)
         ends.append(end)
     cursor.finish()
@@ -106,8 +120,8 @@ def tally(data: bytes, file_size: int | None, logical: Logical) -> Tally:
     return one
 
 
-def _entry(name: str, entry: dict[str, object]) -> tuple[str, int, int, int]:
-    """One tensor's entry -> dtype, elements, begin, end."""
+def _entry(name: str, entry: dict[str, object]) -> tuple[Tensor, int, int]:
+    """One tensor's entry -> the tensor, and where its data begins and ends."""
     shown = printable(name)
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in BITS:
@@ -118,7 +132,7 @@ def _entry(name: str, entry: dict[str, object]) -> tuple[str, int, int, int]:
     elements = prod(shape)
     if elements * BITS[dtype] != (end - begin) * 8:
         raise Unreadable(f"tensor {shown}: shape and dtype do not fill bytes {begin} to {end}")
-    return dtype, elements, begin, end
+    return Tensor(name, tuple(shape), dtype), begin, end
 
 
 def _sizes(value: object) -> TypeGuard[list[int]]:

@@ -12,8 +12,9 @@ from canserve.probes.model.cursor import Cursor
 from canserve.probes.model.documents import Unreadable, refuse_pointer
 from canserve.probes.model.files import Files
 from canserve.probes.model.names import stays_inside
-from canserve.probes.model.safetensors import BITS, Logical, Tally, header_length, tally
+from canserve.probes.model.safetensors import MAX_KINDS, Logical, Tally, header_length, tally
 from canserve.subjects.model import Parameters, Quantization
+from canserve.subjects.tensor import BITS, Tensor
 from canserve.trees.names import printable
 
 SINGLE = "model.safetensors"
@@ -139,53 +140,72 @@ def read_index(data: bytes) -> dict[str, int]:
     return shards
 
 
-def read_parameters(
-    files: Files, weights: Fact[Weights], quantization: Fact[Quantization | None]
-) -> tuple[Fact[Parameters], int | None]:
-    """Parameters by dtype from the headers; and how many tensors belong to multi-token prediction."""
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the headers say of the weights."""
+
+    parameters: Fact[Parameters]
+    tensors: Fact[tuple[Tensor, ...]]
+    mtp_tensors: int | None = None
+    """How many tensors belong to multi-token prediction; None: not counted."""
+
+
+def read_content(files: Files, weights: Fact[Weights], quantization: Fact[Quantization | None]) -> Content:
+    """Tensors, and parameters by dtype, from the headers."""
     if isinstance(weights, Missing):
-        return weights, None
+        return Content(weights, weights)
     chosen = weights.value
     logical = logical_for(quantization.value if isinstance(quantization, Known) else None)
     match chosen.format:
         case None:
-            return files.unavailable("file list", "no weight files are there"), None
+            lost = files.unavailable("file list", "no weight files are there")
         case "pt":
             name = next(iter(chosen.files))
             why = "a PyTorch pickle: its tensors cannot be listed without running it"
-            return files.unreadable(name, Unreadable(why, ask="name a repository with safetensors")), None
+            lost = files.unreadable(name, Unreadable(why, ask="name a repository with safetensors"))
         case "recorded":
             return _recorded(files, logical)
         case _:
             return _headers(files, chosen, logical)
+    return Content(lost, lost)
 
 
-def _recorded(files: Files, logical: Logical) -> tuple[Fact[Parameters], int | None]:
+def _recorded(files: Files, logical: Logical) -> Content:
     value = files.mapping(recorded.NAME)
     if isinstance(value, Missing):
-        return value, None
+        return Content(value, value)
     try:
         total, source = recorded.tally_recorded(value.value or {}, logical)
     except Unreadable as error:
-        return files.unreadable(recorded.NAME, error), None
-    return Known(
-        _parameters(total, 0), (files.seen(recorded.NAME, f"{_sum(total)}; {source}"),)
-    ), total.mtp_tensors
+        lost = files.unreadable(recorded.NAME, error)
+        return Content(lost, lost)
+    seen = files.seen(recorded.NAME, f"{_sum(total)}; {source}")
+    return _content(files, total, 0, (seen,))
 
 
-def _headers(files: Files, weights: Weights, logical: Logical) -> tuple[Fact[Parameters], int | None]:
+def _headers(files: Files, weights: Weights, logical: Logical) -> Content:
     total = Tally()
     notes: list[Evidence] = []
     for name, one in _tallies(files, weights, logical):
         if isinstance(one, Missing):
-            return one, None
+            return Content(one, one)
         total.merge(one)
         if (promised := weights.files[name]) > one.tensors and not notes:
             saw = f"holds {one.tensors} tensors, the index promises {promised}"
             notes.append(files.seen(name, saw, whole=False))
     how = f"headers of {len(weights.files)} files: {printable(next(iter(weights.files)))} ..."
-    parameters = _parameters(total, len(weights.files))
-    return Known(parameters, (files.seen(how, _sum(total)), *notes)), total.mtp_tensors
+    return _content(files, total, len(weights.files), (files.seen(how, _sum(total)), *notes))
+
+
+def _content(files: Files, total: Tally, count: int, evidence: tuple[Evidence, ...]) -> Content:
+    parameters = Parameters(dict(total.by_dtype), total.total, total.bytes, total.tensors, count)
+    listed = total.listed()
+    tensors: Fact[tuple[Tensor, ...]]
+    if listed is None:
+        tensors = files.unreadable(evidence[0].how, Unreadable(f"more than {MAX_KINDS} kinds of tensors"))
+    else:
+        tensors = Known(tuple(listed), evidence)
+    return Content(Known(parameters, evidence), tensors, total.mtp_tensors)
 
 
 def _tallies(files: Files, weights: Weights, logical: Logical) -> Iterator[tuple[str, Tally | Missing]]:
@@ -214,10 +234,6 @@ def _one(files: Files, name: str, first: bytes, logical: Logical) -> Tally | Mis
         return tally(body, size, logical)
     except Unreadable as error:
         return files.unreadable(name, error)
-
-
-def _parameters(total: Tally, files: int) -> Parameters:
-    return Parameters(dict(total.by_dtype), total.total, total.bytes, total.tensors, files)
 
 
 def _sum(total: Tally) -> str:
