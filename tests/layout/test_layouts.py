@@ -1,0 +1,124 @@
+"""Which layouts are legal, where their ranks lie, and which rule forbids the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from spread import BLOCK_FP8, LLAMA, MOE, host, model, question
+
+from canserve.layout import Fixed, Illegal, Layout, layouts
+from canserve.subjects.parallel import Parallel
+
+
+def rules(found: tuple[Illegal, ...]) -> dict[int, str]:
+    return {each.parallel.tp: each.rule for each in found if each.parallel.tp > 1}
+
+
+def at(asked: object, *degrees: int) -> Layout:
+    found = layouts(asked).at(Parallel(*degrees))  # type: ignore[arg-type]
+    assert isinstance(found, Layout), found
+    return found
+
+
+def test_heads_forbid_and_the_nearest_sizes_are_named() -> None:
+    found = layouts(question(tp=7))
+    assert not tuple(found.legal)
+    (wrong,) = found.illegal
+    assert (wrong.rule, wrong.parallel.tp) == ("heads-divide", 7)
+    assert wrong.heals == "use tensor parallel 4 or 8"
+
+
+def test_all_rules_that_forbid_exact_degrees_are_named() -> None:
+    found = {each.rule for each in layouts(question(tp=7, pp=40, dp=1)).illegal}
+    assert found == {
+        "heads-divide", "kv-heads-divide-or-replicate", "vocabulary-divides", "layers-cover-stages",
+        "machines-have-room",
+    }  # fmt: skip
+
+
+def test_ten_kv_heads_allow_one_and_two() -> None:
+    phi = {
+        **LLAMA,
+        "num_attention_heads": 40,
+        "num_key_value_heads": 10,
+        "hidden_size": 5120,
+        "vocab_size": 100352,
+    }
+    found = layouts(question(phi))
+    assert {parallel.tp for parallel in found.degrees()} == {1, 2}
+    assert rules(found.illegal)[4] == "kv-heads-divide-or-replicate"
+
+
+@pytest.mark.parametrize(("engine", "version"), [("vllm", "0.25.1"), ("sglang", "0.5.9")])
+def test_block_fp8_experts_are_healed_by_spreading_them(engine: str, version: str) -> None:
+    asked = replace(question(MOE, engine=engine, version=version), model=model(MOE, BLOCK_FP8))
+    found = layouts(asked)
+    wrong = next(each for each in found.illegal if each.parallel == Parallel(8, 1, 1, 1))
+    assert wrong.rule == "quantization-blocks-divide"
+    assert "192" in wrong.because
+    assert "expert parallel" in wrong.heals
+    assert "tensor parallel 4" in wrong.heals
+    assert Parallel(8, 1, 1, 8) in set(found.degrees())
+
+
+def test_finer_scales_take_the_cut_where_a_release_makes_them() -> None:
+    asked = replace(question(MOE, version="0.31.0"), model=model(MOE, BLOCK_FP8))
+    assert Parallel(8, 1, 1, 1) in set(layouts(asked).degrees())
+
+
+def test_vocabulary_is_padded_and_stretched_as_the_engine_does() -> None:
+    wide = {**LLAMA, "num_attention_heads": 24, "num_key_value_heads": 24, "intermediate_size": 3 * 4096}
+    odd = {**wide, "vocab_size": 151936}
+    assert rules(layouts(question(odd)).illegal)[3] == "vocabulary-divides"
+    assert 3 in {p.tp for p in layouts(question(odd, engine="sglang", version="0.5.9")).degrees()}
+
+
+def test_groups_lie_within_machines_and_replicas_too() -> None:
+    asked = question(gpus=(4, 8, 4))
+    found = at(asked, 4, 1, 4)
+    assert not found.spans
+    assert [rank.machine for rank in found.placement.ranks] == ["m0"] * 4 + ["m1"] * 8 + ["m2"] * 4
+    assert not at(asked, 4, 2, 1).spans
+    assert {rank.machine for rank in at(asked, 4, 2, 1).placement.ranks} <= {"m0", "m1", "m2"}
+
+
+def test_a_group_goes_over_machines_in_equal_shares_where_it_must() -> None:
+    found = at(question(gpus=(1, 1)), 2)
+    assert found.spans
+    assert [(rank.machine, rank.device) for rank in found.placement.ranks] == [("m0", 0), ("m1", 0)]
+    uneven = at(question(gpus=(6, 2)), 8)
+    assert uneven.spans
+    assert len({(rank.machine, rank.device) for rank in uneven.placement.ranks}) == 8
+
+
+def test_an_engine_that_needs_equal_shares_refuses_uneven_ones() -> None:
+    asked = question(gpus=(6, 2), engine="sglang", version="0.5.9", tp=8, pp=1, dp=1)
+    assert [each.rule for each in layouts(asked).illegal] == ["machines-have-room"]
+    assert Parallel(4) in set(layouts(replace(asked, fixed=Fixed())).degrees())
+
+
+def test_the_strongest_machine_comes_first() -> None:
+    asked = replace(question(), hosts=(host("small", 2, 24), host("large", 2, 141)))
+    assert {rank.machine for rank in at(asked, 2).placement.ranks} == {"large"}
+
+
+def test_layers_that_are_left_over_go_where_the_release_puts_them() -> None:
+    odd = {**LLAMA, "num_hidden_layers": 61}
+    assert at(question(odd), 1, 4).placement.layers == (15, 15, 16, 15)
+    assert at(question(odd, version="0.7.3"), 1, 4).placement.layers == (15, 15, 15, 16)
+    assert at(question(odd, engine="sglang", version="0.5.9"), 1, 4).placement.layers == (15, 15, 15, 16)
+    assert at(question(odd, engine="sglang", version="0.5.5"), 1, 4).placement.layers == (15, 15, 15, 16)
+
+
+def test_a_missing_number_is_named_and_forbids_nothing() -> None:
+    config = {key: value for key, value in LLAMA.items() if key != "num_attention_heads"}
+    found = at(question(config), 2)
+    assert found.placement.layers == ()
+    assert any("num_attention_heads" in doubt.because for _, doubt in found.doubts)
+
+
+def test_an_engine_without_rules_leaves_doubts() -> None:
+    asked = question({**LLAMA, "vocab_size": 128258}, engine="other", version="1.0")
+    doubts = dict(at(asked, 4).doubts)
+    assert "vocabulary-divides" in doubts
