@@ -1,0 +1,77 @@
+"""How tensors are cut, where they lie and in which precision they are held: ``weights.toml``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from canserve.rules.table import Row, load
+
+NAME = "weights.toml"
+PLACES = frozenset({"ahead", "skip", "tower", "embedding", "head", "last"})
+CUTS = frozenset({"whole", "column", "row", "qkv", "kv", "groups"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: names in which the pattern is found mean ``word``."""
+
+    pattern: re.Pattern[str]
+    word: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How far a computed figure may lie from the printed one: shares of it, and bytes in both directions."""
+
+    below: float
+    above: float
+    bytes: int
+
+
+@cache
+def places() -> tuple[Rule, ...]:
+    """Where tensors outside the decoder's layers lie. Raises RuleError for a malformed table."""
+    return _rules("place", PLACES)
+
+
+@cache
+def cuts() -> tuple[Rule, ...]:
+    """How a tensor is cut."""
+    return _rules("cut", CUTS)
+
+
+@cache
+def held() -> tuple[Rule, ...]:
+    """In which dtype parameters are held whatever the model's dtype is."""
+    return _rules("held", None, "dtype")
+
+
+@cache
+def margin() -> Margin:
+    """The interval of a computed figure."""
+    row = load(NAME).rows("margin")[0]
+    below, above, size = (row.values.get(key) for key in ("below", "above", "bytes"))
+    if not isinstance(below, float) or not isinstance(above, float) or type(size) is not int:
+        raise row.wrong("needs below, above and bytes")
+    return Margin(below, above, size)
+
+
+def first(rules: tuple[Rule, ...], name: str) -> str | None:
+    """The word of the first rule that fits a tensor's name."""
+    return next((rule.word for rule in rules if rule.pattern.search(name)), None)
+
+
+def _rules(section: str, words: frozenset[str] | None, key: str | None = None) -> tuple[Rule, ...]:
+    found = []
+    for row in load(NAME).rows(section):
+        word = row.text(key or section)
+        if words is not None and word not in words:
+            raise row.wrong(f"{word} is none of {', '.join(sorted(words))}")
+        try:
+            found.append(Rule(re.compile(row.text("pattern")), word, row))
+        except re.error as error:
+            raise row.wrong(f"its pattern does not compile: {error}") from error
+    return tuple(found)
