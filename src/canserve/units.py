@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_STEP = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4,
+_STEP = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4, "p": 1000**5,
          "ki": 1024, "mi": 1024**2, "gi": 1024**3, "ti": 1024**4}  # fmt: skip
 
 
@@ -67,9 +67,38 @@ class Capability:
         raise ValueError(f"not a compute capability: {text!r} (write 9.0 or sm_90)")
 
 
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Multiplications and additions a second of dense matrix products, by the width of the numbers.
+
+    None: no source says it, or the hardware has no such unit.
+    """
+
+    bf16: int | None = None
+    fp8: int | None = None
+    fp4: int | None = None
+
+    def __str__(self) -> str:
+        rates = (("BF16", self.bf16), ("FP8", self.fp8), ("FP4", self.fp4))
+        return ", ".join(f"{name} {decimal(rate, 'FLOP/s')}" for name, rate in rates if rate is not None)
+
+    @classmethod
+    def parse(cls, text: str) -> Compute:
+        """``BF16 989 TFLOP/s, FP8 1978 TFLOP/s`` -> compute. Raises ValueError on anything else."""
+        rates: dict[str, int] = {}
+        for part in text.split(","):
+            match = re.fullmatch(
+                r"\s*(BF16|FP8|FP4) ([0-9]{1,9}(?:\.[0-9]{1,6})?) ([GTP])FLOP/s\s*", part, re.IGNORECASE
+            )
+            if match is None or match[1].lower() in rates:
+                raise ValueError(f"not a rate of computation: {text!r:.80} (write BF16 989 TFLOP/s)")
+            rates[match[1].lower()] = round(float(match[2]) * _STEP[match[3].lower()])
+        return cls(**rates)
+
+
 def decimal(number: float, unit: str = "") -> str:
     """123_456_789 -> ``123 M``; three significant digits, SI steps."""
-    for step, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for step, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= step:
             return f"{number / step:.3g} {letter}{unit}"
     return f"{number:.3g} {unit}".rstrip()

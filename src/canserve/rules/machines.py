@@ -11,7 +11,7 @@ from typing import Any
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.rules.table import RuleError, Table, load
 from canserve.subjects.machine import Machine
-from canserve.units import Bytes, Capability, Rate
+from canserve.units import Bytes, Capability, Compute, Rate
 
 PREFIX = "profile:"
 FILE = "machines.toml"
@@ -71,6 +71,7 @@ FIELDS: Mapping[str, Convert] = {
     "memory": Bytes.parse,
     "unified_memory": _truth,
     "bandwidth": _rate,
+    "compute": Compute.parse,
     "cpu_arch": _one_of("x86_64", "aarch64"),
     "driver": _version,
     "cuda": _version,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from canserve.facts import Fact
-from canserve.units import Bytes, Capability, Rate
+from canserve.units import Bytes, Capability, Compute, Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Machine:
     """Of one accelerator, nominal."""
     unified_memory: Fact[bool]
     bandwidth: Fact[Rate]
+    compute: Fact[Compute]
+    """Peak of dense matrix products, of one accelerator."""
     cpu_arch: Fact[str]
     """``x86_64`` or ``aarch64``."""
     driver: Fact[str]
@@ -37,4 +39,6 @@ class Machine:
     fp8: Fact[bool]
     fp4: Fact[bool]
     intra_node: Fact[str]
+    """How its accelerators reach each other, with the rate where it is known: ``NVLink, 450 GB/s each way``."""
     inter_node: Fact[str]
+    """How it reaches other machines: ``RoCE, 25 GB/s each way``."""
