@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from canserve.facts import Cause, Fact, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Serving
 from canserve.subjects.launch import Start
 from canserve.subjects.parallel import Parallel, Placement
-from canserve.verdict import Finding, Skipped, Verdict, worst
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, worst
 
 VERSION = 1
 """Of the file format."""
@@ -69,16 +69,23 @@ class Illegal:
 
     parallel: Parallel
     rule: str
+    """The check that it breaks: ``heads-divide``."""
+    because: str
     heals: str
+    """What would heal it, the nearest legal value included."""
+    larger: bool = False
+    """Whether every larger size is forbidden by the same rule."""
     build: str | None = None
     """Whose rule it is; None: of every build that was asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """How many sequences fit at once, by their length: (tokens, sequences)."""
+class Variant:
+    """The best plan with something changed."""
 
-    points: tuple[tuple[int, Quantity], ...]
+    change: Mapping[str, object]
+    """Engine options, or ``build``."""
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,18 @@ class Plans:
     model: str
     goal: str
     plans: tuple[Plan, ...]
-    illegal: tuple[Illegal, ...]
+    illegal: tuple[Illegal, ...] = ()
+    curve: tuple[tuple[int, Quantity], ...] = ()
+    """Of the first plan: how many sequences fit at once, by their length in tokens."""
+    what_if: tuple[Variant, ...] = ()
     notes: tuple[str, ...] = ()
-    curve: Curve = field(default_factory=lambda: Curve(()))
-    """Of the first plan."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the best plan; where no layout is legal, a no with the first rule that forbids one."""
+        if self.plans:
+            return self.plans[0].verdict
+        if self.illegal:
+            first = self.illegal[0]
+            return No(f"no layout is legal: {first.because}", first.heals)
+        return Unknown("no plan could be made", "name a build that can be read and a machine that is known")

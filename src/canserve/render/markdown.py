@@ -39,7 +39,7 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     quiet: list[str] = []
     for finding in (finding for group in by_advice(build.findings) for finding in group):
         explained = bool({"all", finding.check} & explain)
-        name = name_of(finding, build)
+        name = name_of(finding, build.findings)
         if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
             quiet.append(name)
             continue

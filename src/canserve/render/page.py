@@ -50,6 +50,8 @@ class Row:
     """Bold beginning of the text; wraps with it."""
     cut: bool = False
     """Cut the text at the width instead of wrapping it."""
+    pieces: tuple[tuple[str, str], ...] = ()
+    """Text and style, side by side before the text, without gaps: a bar."""
 
 
 @dataclass
@@ -95,7 +97,8 @@ def _lines(row: Row, console: Console) -> list[Text]:
         piece = Text(visible(cell.text), cell.style)
         piece.pad_right(max(cell.width - piece.cell_len, 1))
         lead.append_text(piece)
-    body = Text.assemble((visible(row.label), "bold"), (visible(row.text), row.style))
+    drawn = ((visible(text), style) for text, style in row.pieces)
+    body = Text.assemble((visible(row.label), "bold"), *drawn, (visible(row.text), row.style))
     room = console.width - lead.cell_len
     if row.cut:
         body.truncate(max(room, 1), overflow="ellipsis")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from canserve.render.plain import schema
+from canserve.render.plan_shapes import PlansShape
 from canserve.render.shapes import (
     BuildShape,
     CheckListShape,
@@ -15,6 +16,7 @@ from canserve.render.shapes import (
 
 SHAPES: dict[str, type] = {
     "check": CheckShape,
+    "plan": PlansShape,
     "build": BuildShape,
     "model": ModelOutputShape,
     "machine": MachineOutputShape,

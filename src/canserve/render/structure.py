@@ -50,7 +50,8 @@ def check_output(report: Report) -> CheckShape:
     )
 
 
-def _finding(finding: Finding) -> FindingShape:
+def finding_output(finding: Finding) -> FindingShape:
+    """One check, judged."""
     verdict = finding.verdict
     return FindingShape(
         check=finding.check,
@@ -75,7 +76,7 @@ def _build_verdict(report: BuildReport) -> BuildVerdictShape:
         origin=identity.origin if identity else None,
         verdict=word(report.verdict),
         because=report.verdict.because,
-        findings=tuple(_finding(finding) for finding in report.findings),
+        findings=tuple(finding_output(finding) for finding in report.findings),
         skipped=report.skipped,
         notes=report.notes,
         unread=build if isinstance(build, Missing) else None,

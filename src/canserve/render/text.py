@@ -125,14 +125,19 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
     if not build.findings:
         yield _paragraph(word(build.verdict), "", build.verdict.because)
         yield from _advice(build.verdict)
+    yield from findings_rows(build.target, build.findings, look)
+
+
+def findings_rows(target: str, findings: Sequence[Finding], look: Look) -> Iterable[Row]:
+    """Findings worst first; those that need nothing said of them are named together at the end."""
     quiet: list[str] = []
-    for group in by_advice(build.findings):
+    for group in by_advice(findings):
         reasons: dict[str, list[str]] = {}
         for finding in group:
-            name = name_of(finding, build)
+            name = name_of(finding, findings)
             if {"all", finding.check} & look.explain:
                 yield _paragraph(word(finding.verdict), f"{name}: ", finding.verdict.because)
-                yield from _evidence(finding.evidence, build.target)
+                yield from _evidence(finding.evidence, target)
             elif isinstance(finding.verdict, Yes) and not finding.verdict.needs:
                 quiet.append(name)
             else:
@@ -144,9 +149,9 @@ def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
         yield _paragraph("yes", "", ", ".join(quiet))
 
 
-def name_of(finding: Finding, build: BuildReport) -> str:
+def name_of(finding: Finding, findings: Sequence[Finding]) -> str:
     """The check's name; and about what, where it gave several results for several machines."""
-    several = sum(other.check == finding.check for other in build.findings) > 1
+    several = sum(other.check == finding.check for other in findings) > 1
     return f"{finding.check} ({finding.about})" if several else finding.check
 
 

@@ -1,0 +1,234 @@
+"""Plans as text: the verdict, the ranked table, then the best plan in full, then why the others are not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from canserve.api.planning import PlanReport
+from canserve.facts import Known, Missing
+from canserve.plan.plan import Illegal, Plan
+from canserve.render.figures import around, gib, layout_name, rounded, tokens
+from canserve.render.page import STYLES, Cell, Look, Page, Row
+from canserve.render.plan_memory import curve_rows, memory_rows
+from canserve.render.shell import lines
+from canserve.render.text import describe, findings_rows
+from canserve.verdict import No, Unknown, Verdict, Yes, word
+
+SHOWN = 8
+"""Plans in the table unless all are asked for."""
+WIDEST = 24
+"""Columns of a build's name; a longer one pushes what follows."""
+_NUMBER = re.compile(r"\d+")
+_PIPE = 10_000
+"""Columns of a command in a pipe or file: all of it on one line."""
+_COLUMNS = (("", 4), ("", 9), ("layout", 12), ("KV GiB", 9), ("context", 10), ("at once", 9), ("tok/s", 9))
+
+
+def plans_text(report: PlanReport, look: Look, *, whole: bool = False) -> str:
+    """The whole answer. ``whole``: every plan and every illegal layout."""
+    plans = report.plans
+    page = Page(look)
+    where = f" on {report.on}" if report.on else ""
+    page.add(Row(f"{plans.model}{where}", style="bold"), Row(describe(report.model), indent=2))
+    page.blank()
+    page.add(*_verdict(plans.verdict, plans.plans))
+    if plans.plans:
+        page.blank()
+        page.add(*_table(plans.plans, plans.goal, whole))
+        page.blank()
+        page.add(*_details(plans.plans[0], report, look))
+    for rows in (_variants(report), _others(plans.plans), _illegal(plans.illegal, whole)):
+        page.blank()
+        page.add(*rows)
+    page.blank()
+    page.add(*(Row(note, (Cell("note", 9),), indent=2) for note in plans.notes))
+    return page.render().rstrip("\n") + "\n"
+
+
+def _verdict(verdict: Verdict, plans: Sequence[Plan]) -> Iterable[Row]:
+    said = word(verdict)
+    text = in_one_line(plans[0]) if isinstance(verdict, Yes) else verdict.because
+    yield Row(text, (Cell(said, 9, STYLES[said]),))
+    yield from _advice(verdict, 9)
+
+
+def _advice(verdict: Verdict, indent: int) -> Iterable[Row]:
+    match verdict:
+        case No(fix=text):
+            yield Row(text, (Cell("fix:", 5, "bold cyan"),), indent=indent)
+        case Unknown(ask=text):
+            yield Row(text, (Cell("ask:", 5, "bold cyan"),), indent=indent)
+        case Yes():
+            pass
+
+
+def in_one_line(plan: Plan) -> str:
+    """``vllm==0.17.1, TP2: 3.8 sequences of 262144 tokens at once, about 31 tok/s``."""
+    holds = ""
+    if isinstance(plan.serving, Known):
+        serving = plan.serving.value
+        holds = f": {rounded(serving.max_concurrency.value)} sequences of {serving.context} tokens at once"
+    fast = f", about {rounded(plan.speed.value.decode.value)} tok/s" if isinstance(plan.speed, Known) else ""
+    return f"{plan.build}, {layout_name(plan.parallel)}{holds}{fast}"
+
+
+def _table(plans: Sequence[Plan], goal: str, whole: bool) -> Iterable[Row]:
+    shown = plans if whole else plans[:SHOWN]
+    width = min(max(len(plan.build) for plan in shown), WIDEST) + 2
+    heads = (*(Cell(name, columns) for name, columns in _COLUMNS[:2]), Cell("build", width))
+    yield Row(f"best for {goal} first", style="bold")
+    yield Row("", (*heads, *(Cell(name, columns) for name, columns in _COLUMNS[2:])), style="dim")
+    for number, plan in enumerate(shown, 1):
+        said = word(plan.verdict)
+        lead = (Cell(f"{number:>2}", 4), Cell(said, 9, STYLES[said]), Cell(plan.build, width, "bold"))
+        yield Row(_blocked(plan), (*lead, *_figures(plan)), cut=True)
+    if len(shown) < len(plans):
+        yield Row(f"and {len(plans) - len(shown)} more (--all)", indent=4, style="dim")
+
+
+def _figures(plan: Plan) -> tuple[Cell, ...]:
+    layout = Cell(layout_name(plan.parallel), _COLUMNS[2][1])
+    if isinstance(plan.serving, Missing):
+        return (layout,)
+    serving = plan.serving.value
+    least = min(rank.kv_available.value for rank in serving.ranks)
+    speed = rounded(plan.speed.value.decode.value) if isinstance(plan.speed, Known) else "?"
+    texts = (gib(least), tokens(serving.context), rounded(serving.max_concurrency.value), speed)
+    return (layout, *(Cell(t, columns) for t, (_, columns) in zip(texts, _COLUMNS[3:], strict=True)))
+
+
+def _blocked(plan: Plan) -> str:
+    return plan.verdict.because if isinstance(plan.serving, Missing) else ""
+
+
+def _details(plan: Plan, report: PlanReport, look: Look) -> Iterable[Row]:
+    machines = ", ".join(dict.fromkeys(rank.machine for rank in plan.placement.ranks))
+    yield Row(f" over {machines}", label=f"1: {plan.build}, {layout_name(plan.parallel)}")
+    if isinstance(plan.serving, Known):
+        yield from memory_rows(plan.placement.ranks, plan.serving.value.ranks, look)
+        yield Row()
+        yield from _cache(plan)
+        yield from curve_rows(report.plans.curve)
+    if isinstance(plan.speed, Known):
+        yield Row()
+        yield from _speed(plan)
+    yield Row()
+    yield from _commands(plan, look)
+    yield Row()
+    yield from findings_rows(plan.build, plan.findings, look)
+    yield from (Row(note, (Cell("note", 9),), indent=2) for note in plan.notes)
+
+
+def _cache(plan: Plan) -> Iterable[Row]:
+    if isinstance(plan.serving, Missing):
+        return
+    serving = plan.serving.value
+    state = serving.state_bytes_per_sequence
+    each = f", and {state / 1e6:,.3g} MB of state a sequence" if state else ""
+    yield Row(f"{serving.kv_bytes_per_token:,} bytes a token on each rank{each}", indent=2, label="KV cache ")
+    yield Row(f"{around(serving.max_context, tokens)} tokens", indent=2, label="longest context ")
+    text = f"{around(serving.max_concurrency, rounded)} of {serving.context} tokens"
+    yield Row(text, indent=2, label="sequences at once ")
+
+
+def _speed(plan: Plan) -> Iterable[Row]:
+    if isinstance(plan.speed, Missing):
+        return
+    speed = plan.speed.value
+    bound = f", bound {rounded(speed.decode_bound)} by {speed.limit}" if speed.limit else ""
+    yield Row(f"{around(speed.decode, rounded)} tok/s for one sequence{bound}", indent=2, label="decode ")
+    yield Row(
+        f"{around(speed.saturated, rounded)} tok/s for all sequences at once", indent=2, label="decode "
+    )
+    yield Row(
+        f"{around(speed.prefill, rounded)} tok/s, bound {rounded(speed.prefill_bound)}",
+        indent=2, label="prefill ",
+    )  # fmt: skip
+
+
+def _commands(plan: Plan, look: Look) -> Iterable[Row]:
+    if isinstance(plan.start, Missing):
+        yield Row(f"unknown: {plan.start.why}", indent=2, label="commands ")
+        return
+    start = plan.start.value
+    for process in start.processes:
+        yield Row("", indent=2, label=f"on {process.host}:")
+        for text in lines(process, start.placeholders, (look.width or _PIPE) - 4):
+            yield Row(text, indent=4)
+    for name, what in start.placeholders.items():
+        yield Row(what, (Cell(f"${name}", len(name) + 2, "bold cyan"),), indent=2)
+    yield from (Row(note, (Cell("note", 9),), indent=2) for note in start.notes)
+
+
+def _variants(report: PlanReport) -> Iterable[Row]:
+    plans = report.plans
+    if not plans.what_if or not plans.plans:
+        return
+    yield Row("what if", style="bold")
+    changes = [_change(one.change) for one in plans.what_if]
+    width = max(map(len, changes)) + 2
+    heads = (Cell("", 9), Cell("", width), *(Cell(name, columns) for name, columns in _COLUMNS[3:]))
+    yield Row("", heads, style="dim")
+    for name, plan in (
+        ("as planned", plans.plans[0]),
+        *zip(changes, (v.plan for v in plans.what_if), strict=True),
+    ):
+        said = word(plan.verdict)
+        figures = _figures(plan)[1:]
+        yield Row(_blocked(plan), (Cell(said, 9, STYLES[said]), Cell(name, width), *figures), cut=True)
+
+
+def _change(change: object) -> str:
+    assert isinstance(change, dict)
+    return " ".join(f"{name}={value}" for name, value in change.items())
+
+
+def _others(plans: Sequence[Plan]) -> Iterable[Row]:
+    """The first blocking reason of every plan that is not a yes; layouts with one reason stand together."""
+    groups: dict[tuple[str, Verdict], list[str]] = {}
+    for plan in plans[1:]:
+        if not isinstance(plan.verdict, Yes):
+            groups.setdefault((plan.build, plan.verdict), []).append(layout_name(plan.parallel))
+    if groups:
+        yield Row("not these", style="bold")
+    for (build, verdict), layouts in groups.items():
+        said = word(verdict)
+        label = f"{build} {', '.join(layouts)}: "
+        yield Row(verdict.because, (Cell(said, 9, STYLES[said]),), indent=2, label=label)
+        yield from _advice(verdict, 11)
+
+
+def _illegal(illegal: Sequence[Illegal], whole: bool) -> Iterable[Row]:
+    """Layouts that break one rule for reasons that differ in the layout's own numbers stand together."""
+    groups: dict[tuple[str, str | None, bool], list[Illegal]] = {}
+    for one in illegal:
+        groups.setdefault((_alike(one), one.build, one.larger), []).append(one)
+    if groups:
+        yield Row("illegal layouts", style="bold")
+    shown = list(groups.items())[: None if whole else SHOWN]
+    for (_, build, larger), alike in shown:
+        last = " and larger" if larger else ""
+        whose = f", {build}" if build else ""
+        label = f"{_names(alike, whole)}{last}: "
+        yield Row(f"{alike[0].because} ({alike[0].rule}{whose})", indent=2, label=label)
+        heals = list(dict.fromkeys(one.heals for one in alike if one.heals))
+        if len(heals) == 1:
+            yield Row(heals[0], (Cell("heals:", 7, "bold cyan"),), indent=4)
+        elif heals:
+            texts = (f"{layout_name(one.parallel)} {one.heals}" for one in alike if one.heals)
+            yield Row("; ".join(texts), (Cell("heals:", 7, "bold cyan"),), indent=4)
+    if len(shown) < len(groups):
+        yield Row(f"and {len(groups) - len(shown)} more rules (--all)", indent=2, style="dim")
+
+
+def _alike(one: Illegal) -> str:
+    """The reason without the layout's own degrees."""
+    return f"{one.rule} {_NUMBER.sub('#', one.because)}"
+
+
+def _names(alike: Sequence[Illegal], whole: bool) -> str:
+    names = list(dict.fromkeys(layout_name(one.parallel) for one in alike))
+    if whole or len(names) <= SHOWN:
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
