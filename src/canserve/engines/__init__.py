@@ -51,11 +51,12 @@ class Engine(Protocol):
 
 def engines() -> tuple[Engine, ...]:
     """All engines, in the order in which they are tried on a tree."""
+    from canserve.engines.llamacpp import LlamaCpp
     from canserve.engines.lmdeploy import LMDeploy
     from canserve.engines.sglang import SGLang
     from canserve.engines.vllm import VLLM
 
-    return (VLLM(), SGLang(), LMDeploy())
+    return (VLLM(), SGLang(), LMDeploy(), LlamaCpp())
 
 
 def engine_named(name: str) -> Engine | None:

@@ -254,6 +254,44 @@ class TransformersTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Converted:
+    """A class of the Hub that a build's own converter turns into GGUF."""
+
+    architecture: str
+    """As config.json names it."""
+    name: str
+    """The converter's class, or script."""
+    part: str
+    """What it makes: ``text`` (the model) or ``mmproj`` (the projector beside it)."""
+    gguf: str | None
+    """The ``general.architecture`` it writes; None: a projector, or decided at run time."""
+    at: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """What a build that serves GGUF files turns into them."""
+
+    classes: Mapping[str, Converted]
+    projectors: Mapping[str, Converted]
+    """Those of the classes for which it can make the multimodal projector too."""
+    unnamed: tuple[Site, ...] = ()
+    """Scripts beside it that take checkpoints without looking at their class: not all is listed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class GgufVocabularies:
+    """Which tokenizers inside GGUF files a build knows."""
+
+    models: Mapping[str, Site]
+    """Values of ``tokenizer.ggml.model``: ``llama``, ``gpt2`` ..."""
+    splits: Mapping[str, Site] | None
+    """Values of ``tokenizer.ggml.pre``: how text is split before it; None: the build does not look at it."""
+    split_models: tuple[str, ...] = ()
+    """Of the models those that need one of ``splits``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Transformers:
     """The transformers library this build will run with: installed beside it, or what pip would choose."""
 
@@ -359,6 +397,13 @@ class Build:
     """Weight formats it accepts: ``safetensors``, ``pt``, ``gguf``, ``mistral`` ..."""
     gguf_architectures: Fact[Mapping[str, Site] | None] = NOT_ASKED
     """GGUF architectures it maps itself; ``Known(None)``: it leaves that to transformers."""
+    gguf_types: Fact[Mapping[str, int]] = NOT_ASKED
+    """Tensor types of GGUF files it knows, by name, with their number there: ``{"Q4_K": 12}``."""
+    gguf_vocabularies: Fact[GgufVocabularies] = NOT_ASKED
+    gguf_projectors: Fact[Mapping[str, Site]] = NOT_ASKED
+    """Values of ``clip.projector_type`` (multimodal projectors in files of their own) it knows."""
+    converter: Fact[Converter | None] = Known(None)
+    """What turns Hub checkpoints into GGUF, in builds that serve nothing else; ``Known(None)``: there is none."""
     torch: Fact[str | None] = NOT_ASKED
     """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``:
     looked, none there. Filled by whoever found the build, not by the engine's reader."""

@@ -1,0 +1,1 @@
+"""Reading C and C++ sources without a compiler: text with comments taken out, initializers, enums, functions."""
