@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -132,6 +132,41 @@ class ConfigShim:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoMapRule:
+    """Engines of a build that take the class named in the config's ``auto_map``, and no other."""
+
+    key: str
+    """The entry that names it: ``AutoModelForCausalLM``."""
+    backends: tuple[str, ...]
+    at: Site
+
+
+Plain: TypeAlias = int | str | bool | None | tuple[int, ...]
+"""A value of a config; a list of numbers is a tuple here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a checkpoint's quantization config must say for a build to take it."""
+
+    key: str
+    """``group_size``, ``desc_act`` ..."""
+    allowed: tuple[Plain, ...]
+    default: Plain
+    """What a config that does not say counts as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """One of several engines of a build that takes checkpoints of a quantization method."""
+
+    backend: str
+    demands: tuple[Demand, ...] = ()
+    flag: str = ""
+    """What makes the build use this engine although another comes first; empty: nothing is needed for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class QuantMethod:
     """A quantization method the build knows by name."""
 
@@ -148,6 +183,8 @@ class QuantMethod:
     scheme_capabilities: Fact[Mapping[str, int | None]] = NOT_ASKED
     """The minimum capability that scheme classes set for themselves, times ten, by class name; None: decided
     at run time. Classes that set none are left out."""
+    takers: tuple[Taker, ...] = ()
+    """Of a build with several engines in it, those that take the method; empty: there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +228,44 @@ class AttentionBackend:
 
 CAPABILITIES = (60, 61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 """Compute capabilities, times ten, at which predicates are evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A class of the Hub that a build's own converter turns into GGUF."""
+
+    architecture: str
+    """As config.json names it."""
+    name: str
+    """The converter's class, or script."""
+    part: str
+    """What it makes: ``text`` (the model) or ``mmproj`` (the projector beside it)."""
+    gguf: str | None
+    """The ``general.architecture`` it writes; None: a projector, or decided at run time."""
+    at: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """What a build that serves GGUF files turns into them."""
+
+    classes: Mapping[str, Converted]
+    projectors: Mapping[str, Converted]
+    """Those of the classes for which it can make the multimodal projector too."""
+    unnamed: tuple[Site, ...] = ()
+    """Scripts beside it that take checkpoints without looking at their class: not all is listed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class GgufVocabularies:
+    """Which tokenizers inside GGUF files a build knows."""
+
+    models: Mapping[str, Site]
+    """Values of ``tokenizer.ggml.model``: ``llama``, ``gpt2`` ..."""
+    splits: Mapping[str, Site] | None
+    """Values of ``tokenizer.ggml.pre``: how text is split before it; None: the build does not look at it."""
+    split_models: tuple[str, ...] = ()
+    """Of the models those that need one of ``splits``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,44 +326,6 @@ class TransformersTable(Protocol):
     def evidence(self, version: str) -> Evidence:
         """Where that version's row comes from."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A class of the Hub that a build's own converter turns into GGUF."""
-
-    architecture: str
-    """As config.json names it."""
-    name: str
-    """The converter's class, or script."""
-    part: str
-    """What it makes: ``text`` (the model) or ``mmproj`` (the projector beside it)."""
-    gguf: str | None
-    """The ``general.architecture`` it writes; None: a projector, or decided at run time."""
-    at: Site
-
-
-@dataclass(frozen=True, slots=True)
-class Converter:
-    """What a build that serves GGUF files turns into them."""
-
-    classes: Mapping[str, Converted]
-    projectors: Mapping[str, Converted]
-    """Those of the classes for which it can make the multimodal projector too."""
-    unnamed: tuple[Site, ...] = ()
-    """Scripts beside it that take checkpoints without looking at their class: not all is listed then."""
-
-
-@dataclass(frozen=True, slots=True)
-class GgufVocabularies:
-    """Which tokenizers inside GGUF files a build knows."""
-
-    models: Mapping[str, Site]
-    """Values of ``tokenizer.ggml.model``: ``llama``, ``gpt2`` ..."""
-    splits: Mapping[str, Site] | None
-    """Values of ``tokenizer.ggml.pre``: how text is split before it; None: the build does not look at it."""
-    split_models: tuple[str, ...] = ()
-    """Of the models those that need one of ``splits``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +413,12 @@ class Build:
     """Architecture -> model type, where the engine repairs a config by its architecture."""
     architecture_rewrites: Fact[Mapping[str, str]] = NOT_ASKED
     """Model type -> the architecture that the engine puts in, whatever the config names."""
+    plain_config: Fact[Site | None] = NOT_ASKED
+    """Where the engine takes transformers' plain config class for a model type that nobody knows."""
+    trusts_code: Fact[Site | None] = NOT_ASKED
+    """Where the engine runs code of the model repository without being asked to; ``Known(None)``: nowhere."""
+    auto_map_rule: Fact[AutoMapRule | None] = NOT_ASKED
+    """Whether ``auto_map`` names the class instead of ``architectures``."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
     """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``,

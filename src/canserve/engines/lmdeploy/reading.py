@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from canserve.engines.sources import Sources
 from canserve.engines.static.evaluate import Namespace
 from canserve.engines.static.graph import ClassGraph
-from canserve.facts import Cause, Evidence, Fact, Missing
-from canserve.subjects.build import Site, Want
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.subjects.build import Flag, Site, Want
 
 T = TypeVar("T")
 
@@ -21,8 +21,6 @@ PYTORCH_LIST = "lmdeploy/pytorch/supported_models.py"
 TURBOMIND_LIST = "lmdeploy/turbomind/supported_models.py"
 PATCH = "lmdeploy/pytorch/models/patch.py"
 ARCHS = "lmdeploy/archs.py"
-TOKENIZER = "lmdeploy/tokenizer.py"
-PYTORCH_CONFIG = "lmdeploy/pytorch/config.py"
 MESSAGES = "lmdeploy/messages.py"
 CLI = ("lmdeploy/cli/serve.py", "lmdeploy/cli/utils.py")
 HF_CONFIGS = ("lmdeploy/hf_configs/__init__.py", "lmdeploy/pytorch/transformers/__init__.py")
@@ -48,6 +46,8 @@ class Reading:
         self.sources = sources
         self.want = want
         self.graph = ClassGraph(sources, TOP)
+        self.flags: Known[Mapping[str, Flag]] | None = None
+        """The server's flags, once they were read: many facts are choices of one."""
 
     # -- files
 
