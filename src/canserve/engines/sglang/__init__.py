@@ -60,6 +60,7 @@ class SGLang:
         reading = Reading(sources, want, vllm=self._brings_vllm(sources, identity))
         found = attempt(_registry, reading)
         registry = found.value if isinstance(found, Known) else None
+        named = reading if want.flags else None  # what flags may name
         rows = found if isinstance(found, Missing) else found.value.fact(want.architectures)
         return Build(
             identity=identity,
@@ -77,11 +78,13 @@ class SGLang:
             quantization=attempt(quantization.read_quantization, reading),
             vendor_quantization=attempt(quantization.read_vendors, reading),
             kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),
-            reasoning_parsers=attempt(serving.read_reasoning_parsers, reading),
-            tool_parsers=attempt(serving.read_tool_parsers, reading),
-            speculative=attempt(lambda r: serving.read_speculative(r, registry), reading),
+            reasoning_parsers=attempt(serving.read_reasoning_parsers, named) if named else NOT_ASKED,
+            tool_parsers=attempt(serving.read_tool_parsers, named) if named else NOT_ASKED,
+            speculative=attempt(lambda r: serving.read_speculative(r, registry), named)
+            if named
+            else NOT_ASKED,
             draft_classes=attempt(rewrites.read_drafts, reading),
-            flags=attempt(flags.read_flags, reading) if want.flags else NOT_ASKED,
+            flags=attempt(flags.read_flags, named) if named else NOT_ASKED,
             flag_syntax=attempt(flags.read_flag_syntax, reading),
             attention_backends=attempt(serving.read_attention, reading) if want.attention else NOT_ASKED,
             launchers=attempt(serving.read_launchers, reading),

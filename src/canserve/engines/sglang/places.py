@@ -66,26 +66,17 @@ OTHER_TABLES = (
 
 def first_files(sources: Sources, want: Want) -> Sequence[str]:
     """The files that a reading with this want needs, one version of each."""
-    firsts = (COLLECTORS, MODEL_CONFIG, CONFIG_TABLE, CONFIG_LOADER, QUANTIZATION, REASONING, TOOLS)
+    firsts: list[tuple[str, ...]] = [COLLECTORS, MODEL_CONFIG, CONFIG_TABLE, CONFIG_LOADER, QUANTIZATION]
+    firsts += [REASONING, TOOLS] if want.flags else []
     paths = [next(filter(sources.has, place), "") for place in firsts]
-    paths += [
-        LOADER_UTILS,
-        SERVER_ARGS,
-        ARG_CHOICES,
-        SPECULATIVE,
-        SPECULATIVE_ALIASES,
-        PLUGINS,
-        GGUF,
-        ENVIRON,
-        *OTHER_TABLES,
-    ]
-    paths += [path for folder in (MODELS, CONFIGS, ARG_FIELDS) for path in directly(sources, folder)]
+    paths += [LOADER_UTILS, SERVER_ARGS, ARG_CHOICES, PLUGINS, GGUF, ENVIRON, *OTHER_TABLES]
+    paths += [SPECULATIVE, SPECULATIVE_ALIASES] if want.flags else []
+    paths += sources.under(MODELS)  # packages included: some modules take their classes from there
+    paths += [path for folder in (CONFIGS, ARG_FIELDS) for path in directly(sources, folder)]
     paths += sources.under("", ".dist-info/entry_points.txt")
     if want.architectures is None or want.architectures:
         paths += [*PREDICATES, *HYBRID]
         paths += [path for folder in PROCESSORS for path in sources.under(folder)]
-    if want.architectures is None:
-        paths += [path for folder in (MODELS, *PROCESSORS) for path in sources.under(folder)]
     folder = QUANTIZATION[0].rsplit("/", 1)[0]
     if want.quantization is None:
         paths += sources.under(f"{folder}/")

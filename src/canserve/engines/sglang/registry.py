@@ -159,17 +159,23 @@ def _walked(reading: Reading, folder: str, packages: bool) -> list[str]:
 
 
 def _entries(reading: Reading, path: str, data: bytes, collector: Collector) -> Iterator[Registered]:
-    start = data.find(b"\nEntryClass") + 1
-    plain = _PLAIN.match(data, start)
-    quoted = data.count(b'"EntryClass"') + data.count(b"'EntryClass'")
-    if plain is not None and data.count(b"EntryClass") - quoted == 1:
-        names = re.findall(rb"\w+", _COMMENT.sub(b"", plain[1]))
-        if all(_defines(data, name) for name in names):
-            line = data.count(b"\n", 0, start) + 1
-            for name in names:
-                yield _row(name.decode(), path, name.decode(), line)
-            return
+    plain = _plain(data)
+    if plain:
+        line = data.count(b"\n", 0, data.find(b"\nEntryClass") + 1) + 1
+        for name in plain:
+            yield _row(name.decode(), path, name.decode(), line)
+        return
     yield from _entries_of_tree(reading, path, collector)
+
+
+def _plain(data: bytes) -> list[bytes]:
+    """The classes of a module with one plain ``EntryClass`` of classes of its own; empty: it is another form."""
+    plain = _PLAIN.match(data, data.find(b"\nEntryClass") + 1)
+    quoted = data.count(b'"EntryClass"') + data.count(b"'EntryClass'")
+    if plain is None or data.count(b"EntryClass") - quoted != 1:
+        return []
+    names: list[bytes] = re.findall(rb"\w+", _COMMENT.sub(b"", plain[1]))
+    return names if all(_defines(data, name) for name in names) else []
 
 
 def _defines(data: bytes, name: bytes) -> bool:

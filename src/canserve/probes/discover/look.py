@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.trees.names import below, unreadable
 from canserve.trees.tree import Children, Tree, TreeError
@@ -49,9 +51,7 @@ class Look:
         """A small file; ``Known(None)``: looked, not there."""
         if not self.is_file(path):
             return self.gap(path) or Known(None, (self.seen(path, "no such file"),))
-        parent, _, name = path.rpartition("/")
-        found = self.children(parent)
-        size = found.files[name].size if found else 0
+        size = self._size(path)
         if size > MAX_FILE:
             return unreadable(
                 self.tree.subject, path, f"{size} bytes, more than the {MAX_FILE} that are read"
@@ -60,6 +60,17 @@ class Look:
             return Known(self.tree.read(path), (self.seen(path, f"{size} bytes"),))
         except TreeError as error:
             return error.missing
+
+    def _size(self, path: str) -> int:
+        parent, _, name = path.rpartition("/")
+        found = self.children(parent)
+        return found.files[name].size if found else 0
+
+    def together(self, paths: Iterable[str]) -> None:
+        """Bring small files of a remote tree in at once; a hint, like ``Sources.prefetch``."""
+        there = [path for path in paths if self.is_file(path) and self._size(path) <= MAX_FILE]
+        if len(there) > 1:
+            self.tree.read_many(there)
 
     def text(self, path: str) -> str | None:
         """A small file as text where it is there and readable; for files that only help to find others."""

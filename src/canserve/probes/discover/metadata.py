@@ -91,6 +91,8 @@ def core_headers(data: bytes) -> dict[str, list[str]]:
 def _core(root: Place, info: Place | None) -> _Core | Missing | None:
     """The first core metadata there are."""
     places = [(info, "METADATA"), (info, "PKG-INFO")] if info else []
+    if info is not None:  # the reader will ask for the entry points: they lie beside it
+        info.look.together([below(info.path, name) for name in ("METADATA", "entry_points.txt")])
     trouble: Missing | None = None
     for place, name in [*places, (root, "PKG-INFO")]:
         assert place is not None

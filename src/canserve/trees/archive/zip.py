@@ -159,7 +159,8 @@ def _runs(wanted: Sequence[Member], blob: Blob) -> Iterator[_Run]:
     """Members sorted by offset, grouped into ranges; those that are here already stand alone."""
     absent = [member for member in wanted if not blob.held(member.span)]
     yield from (_Run(*member.span, [member]) for member in wanted if blob.held(member.span))
-    bridged = _bridged([b.offset - a.end for a, b in pairwise(absent)], blob.size)
+    gaps = [b.offset - a.end for a, b in pairwise(absent)]
+    bridged = _bridged(gaps, blob.size, sum(member.packed for member in absent))
     run: _Run | None = None
     for index, member in enumerate(absent):
         if run and index - 1 in bridged and member.end - run.start <= MAX_RUN:
@@ -172,15 +173,15 @@ def _runs(wanted: Sequence[Member], blob: Blob) -> Iterator[_Run]:
         yield run
 
 
-def _bridged(gaps: Sequence[int], size: int) -> set[int]:
+def _bridged(gaps: Sequence[int], size: int, wanted: int) -> set[int]:
     """Which gaps between wanted members are worth fetching for the sake of fewer requests.
 
     Small ones always: another request costs as much as 64 KiB (in a small archive less, or a few members
     would be all of it). Larger ones, the smallest first, while there are many requests and a small share
-    of the archive covers them.
+    of the archive or of the wanted bytes covers them.
     """
     always = min(64 << 10, size // 200)
-    budget = max(SPARE, size // 2_000)
+    budget = max(SPARE, size // 2_000, wanted // 10)
     chosen = {index for index, gap in enumerate(gaps) if gap <= always}
     for gap, index in sorted((gap, index) for index, gap in enumerate(gaps) if gap > always):
         if len(gaps) - len(chosen) < FEW or gap > budget:
