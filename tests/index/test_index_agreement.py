@@ -14,7 +14,8 @@ from canserve.facts import Known
 from canserve.index import transformers_table
 from canserve.index.gather import latest_files
 from canserve.index.imports import collect
-from canserve.index.shelf import contents, shipped
+from canserve.index.places import shipped
+from canserve.index.shelf import contents
 from canserve.index.transformers_gather import needed_imports, tables_of
 from canserve.subjects.build import TransformersTable
 from canserve.trees.archive.remote import Place, Remote
@@ -29,7 +30,9 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 SEED = datetime.datetime.now(datetime.UTC).date().toordinal()
 """Another sample every day, the same one all day."""
-SAMPLE = random.Random(SEED).sample([str(row["version"]) for row in shipped("transformers").releases], 3)
+SAMPLE = random.Random(SEED).sample(
+    [str(row["version"]) for row in shipped("transformers-library").releases], 3
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ def test_transformers(version: str, index: Index, place: Place) -> None:
     offered = index.offered("transformers", "transformers")
     assert isinstance(offered, Known)
     file = latest_files(offered.value)[Version(version)]
-    shelf = shipped("transformers")
+    shelf = shipped("transformers-library")
     at = [row["version"] for row in shelf.releases].index(version)
     assert shelf.releases[at]["sha256"] == file.sha256
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from canserve.index.shelf import contents, shipped
+from canserve.index.places import shipped
+from canserve.index.shelf import contents
 
 TABLES = {
     "architectures": "architectures",

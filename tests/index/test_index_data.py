@@ -10,7 +10,8 @@ import pytest
 
 from canserve.facts import Known
 from canserve.index import transformers_table
-from canserve.index.shelf import contents, shipped
+from canserve.index.places import shipped
+from canserve.index.shelf import contents
 from canserve.subjects.build import TransformersTable
 
 BUDGET = 200_000
@@ -39,7 +40,7 @@ def table() -> TransformersTable:
 
 @pytest.mark.parametrize("version", COUNTED)
 def test_counts(version: str) -> None:
-    shelf = shipped("transformers")
+    shelf = shipped("transformers-library")
     at = [row["version"] for row in shelf.releases].index(version)
     classes = {pair.partition(" ")[2] for pair in contents(shelf, "classes")[at]}
     backend = [
@@ -54,8 +55,8 @@ def test_withdrawn_releases_are_marked(table: TransformersTable) -> None:
 
 
 def test_nothing_was_left_unread() -> None:
-    assert dict(shipped("transformers").unread) == {}
-    assert all(row["sha256"] and row["date"] for row in shipped("transformers").releases)
+    assert dict(shipped("transformers-library").unread) == {}
+    assert all(row["sha256"] and row["date"] for row in shipped("transformers-library").releases)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from packaging.version import Version
 
 from canserve.engines.transformers.outline import Outline
 from canserve.facts import Fact, Known, Missing
-from canserve.index.shelf import Shelf, ShelfError, expand, pack, shipped, tabulate
+from canserve.index.places import shipped
+from canserve.index.shelf import Shelf, ShelfError, expand, pack, tabulate
 from canserve.index.transformers_gather import OLDEST, needed_imports, read_release
 from canserve.index.transformers_releases import PROJECT
 from canserve.probes.build import BuildOptions, read_build

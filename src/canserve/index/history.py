@@ -10,7 +10,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from canserve.facts import Evidence, Known
-from canserve.index.shelf import Shelf, ShelfError, expand, holds, shipped
+from canserve.index.places import loaded
+from canserve.index.shelf import Shelf, ShelfError, expand, holds
 from canserve.subjects.build import TransformersTable
 
 
@@ -24,7 +25,7 @@ class ReleaseHistory:
         """The engine's index; None: there is none, and nothing is known."""
         if engine not in self._shelves:
             try:
-                self._shelves[engine] = shipped(engine)
+                self._shelves[engine] = loaded(engine)
             except ShelfError:
                 self._shelves[engine] = None
         return self._shelves[engine]
@@ -89,7 +90,7 @@ class ReleaseHistory:
         newest = shelf.version(-1) if count else "none"
         return Evidence(
             f"{engine} releases",
-            "release index shipped with canserve",
+            "release index",
             f"{count} read, to {newest}",
             when=shelf.built,
         )

@@ -1,24 +1,75 @@
-"""Index data on disk: xz-compressed JSON, one file a project, and sets of releases written as runs.
+"""Index data on disk, one file a project: a line of JSON that says what it is, then packed parts.
 
-``{"schema", "reader", "built", "project", "releases", "tables": {TABLE: {NAME: RUNS}}, "unread"}``: a release
-is a row (version, date, file, sha256, transformers requirement), a table says by name in which releases it
-occurs. Runs are positions in the list of releases (``"3-40,52"``). Support is not monotonic, so
+The line: ``{"schema", "reader", "project", "built", "crc", "parts": [[NAME, LENGTH], ...]}``. The parts: ``releases``
+(a row a release: version, date, file, sha256 ...), ``words`` and ``runs``, and a part for each table (see
+``columns``), unpacked when it is first asked for. A table says by name in which releases it occurs, as runs
+of positions in the list of releases (``"3-40,52"``). Support is not monotonic, so
 a run only ever holds releases that were read; nothing is filled in between.
 """
 
 from __future__ import annotations
 
 import json
-import lzma
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-SCHEMA = 1
+from canserve.index.columns import (
+    ColumnError,
+    Vocabulary,
+    Writer,
+    compress,
+    decompress,
+    read_table,
+    vocabulary_of,
+)
+
+SCHEMA = 2
 """Of the files; a file of another schema is not read."""
-MAX_BYTES = 64 << 20
-"""Of one decompressed file."""
+MAX_HEAD = 1 << 16
+UNREAD = "unread"
+"""Part that is a table of tables: in which releases each could not be read."""
+TABLE = "table "
+"""What the names of the other tables' parts begin with."""
+
+
+class ShelfError(ValueError):
+    """Index data that is absent, damaged or of another schema."""
+
+
+class Tables(Mapping[str, Mapping[str, str]]):
+    """Tables by name; each is unpacked when it is first asked for. Raises ShelfError then."""
+
+    def __init__(self, parts: Mapping[str, bytes]) -> None:
+        self._parts = parts
+        self._names = [name.removeprefix(TABLE) for name in parts if name.startswith(TABLE)]
+        self._vocabulary: Vocabulary | None = None
+        self._tables: dict[str, Mapping[str, str]] = {}
+
+    def __getitem__(self, table: str) -> Mapping[str, str]:
+        if table not in self._tables:
+            self._tables[table] = self.part(TABLE + table)
+        return self._tables[table]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def part(self, name: str) -> Mapping[str, str]:
+        """A table by the name of its part. Raises KeyError, ShelfError."""
+        data = self._parts[name]
+        try:
+            if self._vocabulary is None:
+                words, runs = (
+                    decompress(self._parts[part]).decode().split("\n") for part in ("words", "runs")
+                )
+                self._vocabulary = Vocabulary(words, runs)
+            return read_table(decompress(data), self._vocabulary)
+        except (ColumnError, UnicodeDecodeError) as error:
+            raise ShelfError(f"index data is damaged: {name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +77,20 @@ class Shelf:
     """The index of one project."""
 
     project: str
+    """The engine's name; the library's is ``transformers-library``."""
     built: str
     """UTC date of the last change."""
     reader: str
     releases: tuple[Mapping[str, Any], ...]
     """Oldest first; every row has at least ``version``, ``date``, ``file`` and ``sha256``."""
     tables: Mapping[str, Mapping[str, str]]
+    """By table: name -> runs."""
     unread: Mapping[str, str]
     """Table -> releases in which it could not be read: there absence proves nothing."""
+    _firsts: dict[str, Mapping[str, Sequence[str]]] = field(default_factory=dict, compare=False, repr=False)
+    _at: dict[int, dict[str, bool]] = field(default_factory=dict, compare=False, repr=False)
 
-    def positions(self, table: str, name: str) -> range | list[int]:
+    def positions(self, table: str, name: str) -> list[int]:
         """Positions of the releases whose table holds the name."""
         return expand(self.tables.get(table, {}).get(name, ""))
 
@@ -43,9 +98,39 @@ class Shelf:
         """The version at a position."""
         return str(self.releases[position]["version"])
 
+    def position(self, version: str) -> int | None:
+        """Where a version stands."""
+        return next((at for at, row in enumerate(self.releases) if row["version"] == version), None)
 
-class ShelfError(ValueError):
-    """Index data that is absent, damaged or of another schema."""
+    def is_unread(self, table: str, position: int) -> bool:
+        """Whether the table of that release could not be read."""
+        return holds(self.unread.get(table, ""), position)
+
+    def has(self, table: str, name: str, position: int) -> bool:
+        """Whether the table of that release has the name."""
+        run = self.tables.get(table, {}).get(name)
+        return run is not None and self._holds(run, position)
+
+    def names(self, table: str, position: int, first: str | None = None) -> list[str]:
+        """The names of one release, sorted; only those with this first word where one is given."""
+        rows = self.tables.get(table, {})
+        among = rows if first is None else self._starting(table).get(first, ())
+        return [name for name in among if self._holds(rows[name], position)]
+
+    def _starting(self, table: str) -> Mapping[str, Sequence[str]]:
+        if table not in self._firsts:
+            found: dict[str, list[str]] = {}
+            for name in self.tables.get(table, {}):
+                found.setdefault(name.partition(" ")[0], []).append(name)
+            self._firsts[table] = found
+        return self._firsts[table]
+
+    def _holds(self, run: str, position: int) -> bool:
+        """Like ``holds``, remembered: many names share a run."""
+        known = self._at.setdefault(position, {})
+        if run not in known:
+            known[run] = holds(run, position)
+        return known[run]
 
 
 def runs(positions: Iterable[int]) -> str:
@@ -102,45 +187,55 @@ def tabulate(rows: Sequence[Mapping[str, Iterable[str]]]) -> dict[str, dict[str,
 
 def pack(shelf: Shelf) -> bytes:
     """The file's bytes; the same shelf always gives the same bytes."""
-    content = {
+    tables = {TABLE + name: shelf.tables[name] for name in sorted(shelf.tables)} | {UNREAD: shelf.unread}
+    vocabulary = vocabulary_of(tables.values())
+    writer = Writer(vocabulary)
+    rows = json.dumps(list(shelf.releases), separators=(",", ":"), sort_keys=True)
+    parts = {
+        "releases": compress(rows.encode()),
+        "words": compress("\n".join(vocabulary.words).encode(errors="backslashreplace")),
+        "runs": compress("\n".join(vocabulary.runs).encode()),
+        **{name: compress(writer.table(table)) for name, table in tables.items()},
+    }
+    body = b"".join(parts.values())
+    head = {
         "schema": SCHEMA,
         "reader": shelf.reader,
-        "built": shelf.built,
         "project": shelf.project,
-        "releases": list(shelf.releases),
-        "tables": shelf.tables,
-        "unread": shelf.unread,
+        "built": shelf.built,
+        "crc": zlib.crc32(body),
+        "parts": [[name, len(part)] for name, part in parts.items()],
     }
-    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body
 
 
 def unpack(data: bytes) -> Shelf:
     """A shelf from its bytes. Raises ShelfError."""
+    line, newline, body = data[:MAX_HEAD].partition(b"\n")
+    body = data[len(line) + len(newline) :]
     try:
-        inflater = lzma.LZMADecompressor()
-        text = inflater.decompress(data, MAX_BYTES)
-        if not inflater.eof:
-            raise ShelfError("index data is cut short or too large")
-        content = json.loads(text)
-        if content["schema"] != SCHEMA:
-            raise ShelfError(f"index data of schema {content['schema']}; this program reads {SCHEMA}")
-        return Shelf(
-            content["project"],
-            content["built"],
-            content["reader"],
-            tuple(content["releases"]),
-            content["tables"],
-            content["unread"],
-        )
-    except (lzma.LZMAError, ValueError, KeyError, TypeError) as error:
-        raise ShelfError(f"index data is damaged: {error}") from error
+        head = json.loads(line) if newline else None
+        if not isinstance(head, dict):
+            raise ShelfError("index data is damaged: it does not begin with a line that describes it")
+        if head["schema"] != SCHEMA:
+            raise ShelfError(f"index data of schema {head['schema']}; this program reads {SCHEMA}")
+        if zlib.crc32(body) != head["crc"]:
+            raise ShelfError("index data is damaged: its checksum is wrong")
+        parts = dict(_parts(head["parts"], body))
+        releases = json.loads(decompress(parts["releases"]))
+        tables = Tables(parts)
+        unread = tables.part(UNREAD)
+        return Shelf(head["project"], head["built"], head["reader"], tuple(releases), tables, unread)
+    except (ColumnError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, ShelfError):
+            raise
+        raise ShelfError(f"index data is damaged: {type(error).__name__}: {error}") from error
 
 
-def shipped(project: str) -> Shelf:
-    """The index that came with the package. Raises ShelfError."""
-    place = files("canserve.index").joinpath("data", f"{project}.json.xz")
-    try:
-        return unpack(place.read_bytes())
-    except FileNotFoundError:
-        raise ShelfError(f"no index data of {project} is shipped") from None
+def _parts(named: Iterable[tuple[str, int]], body: bytes) -> Iterator[tuple[str, bytes]]:
+    at = 0
+    for name, length in named:
+        yield name, body[at : at + length]
+        at += length
+    if at != len(body):
+        raise ShelfError("index data is damaged: parts are missing")

@@ -8,10 +8,13 @@ from functools import cache, cached_property
 from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.table import tokenizer_classes
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
-from canserve.index.shelf import Shelf, ShelfError, contents, holds, shipped
+from canserve.index.places import loaded
+from canserve.index.shelf import Shelf, ShelfError, contents, holds
 from canserve.subjects.build import TransformersTable
 
 PROJECT = "transformers"
+LIBRARY = "transformers-library"
+"""Name of its index: an engine of the project's own name has one as well."""
 
 
 class ShippedTable:
@@ -102,7 +105,7 @@ class ShippedTable:
     def evidence(self, version: str) -> Evidence:
         """Which file of that version was read for the index, and when."""
         row = self._shelf.releases[self._at[version]]
-        saw = f"{row['file']} sha256:{str(row['sha256'])[:16]}, in the index shipped with canserve"
+        saw = f"{row['file']} sha256:{str(row['sha256'])[:16]}, in the release index"
         return Evidence(f"{PROJECT}=={version}", "release index", saw, when=self._shelf.built)
 
     def _names(self, table: str, version: str) -> frozenset[str]:
@@ -148,11 +151,13 @@ class ShippedTable:
 
 @cache
 def shipped_table() -> Fact[TransformersTable]:
-    """The table that came with the package."""
+    """The best table there is here."""
     try:
-        shelf = shipped(PROJECT)
+        shelf = loaded(LIBRARY)
     except ShelfError as error:
         why = Evidence(PROJECT, "release index", str(error), whole=False)
-        return Missing(Cause.UNREADABLE, str(error), (why,), "install canserve again, or update its index")
+        return Missing(
+            Cause.UNREADABLE, str(error), (why,), "run `canserve index update`, or install canserve again"
+        )
     saw = f"{len(shelf.releases)} releases"
     return Known(ShippedTable(shelf), (Evidence(PROJECT, "release index", saw, when=shelf.built),))

@@ -22,9 +22,10 @@ class Site:
 
     file: str
     line: int
+    """Counted from 1; 0: the file as a whole."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)

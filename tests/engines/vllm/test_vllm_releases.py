@@ -6,7 +6,8 @@ import pytest
 
 from canserve.facts import Known
 from canserve.index import release_history
-from canserve.index.shelf import holds, shipped
+from canserve.index.places import shipped
+from canserve.index.shelf import holds
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 
