@@ -202,6 +202,47 @@ class RemoteBlob:
                 self._size = self._whole.size
 
 
+class WholeBlob:
+    """A remote file that is downloaded whole when bytes of it are first needed."""
+
+    def __init__(self, remote: Remote, place: Place, subject: str) -> None:
+        self._remote = remote
+        self._place = place
+        self._subject = subject
+        self._whole: FileBlob | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """Of all requests over these connections."""
+        return self._place.web.cost
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self._file().size
+
+    def held(self, span: Span) -> bool:
+        """Whether it was downloaded already."""
+        del span
+        return self._whole is not None
+
+    def tail(self, count: int) -> bytes:
+        """The last bytes."""
+        return self._file().tail(count)
+
+    def spans(self, wanted: Sequence[Span]) -> list[bytes]:
+        """Runs of bytes."""
+        return self._file().spans(wanted)
+
+    def forget(self, span: Span) -> None:
+        """Its digest was right; nothing else can be had."""
+
+    def _file(self) -> FileBlob:
+        if self._whole is None:
+            self._whole = download(self._remote, self._place, self._subject)
+        return self._whole
+
+
 def _number(data: bytes | None) -> int | None:
     return int(data) if data is not None and data.isdigit() else None
 

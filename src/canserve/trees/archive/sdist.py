@@ -1,7 +1,7 @@
 """A tar archive (a source distribution) as a tree.
 
-Tar has no directory: it is read once from end to end. Small text files are kept on the way; anything else is
-only listed, and read again from the start when it is asked for. Links and devices are never followed.
+Tar has no directory: it is read once from end to end. Source files are kept on the way; anything else is only
+listed, and read again from the start when it is asked for. Links and devices are never followed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Protocol
 
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob
+from canserve.trees.archive.kept import Kept
 from canserve.trees.archive.members import Archive, Members
 from canserve.trees.names import printable, refusal, unavailable, unreadable
 from canserve.trees.tree import Entry, Hole, TreeError
@@ -35,7 +36,7 @@ _HEADERS = 2 << 20
 """Bytes that may stand between two members: headers, long names, padding."""
 _FREE = 64 << 20
 
-_TEXT = (".py", ".pyi", ".toml", ".cfg", ".txt", ".in", ".json")
+_TEXT = (".py", ".pyi", ".toml", ".cfg", ".txt", ".in", ".json", ".c", ".cc", ".cpp", ".h", ".hpp")
 _BARE = frozenset({"PKG-INFO", "METADATA"})
 
 
@@ -85,11 +86,13 @@ _BROKEN = (
 class TarTree(Archive):
     """A read-only view of a tar archive on this machine. Raises TreeError when it cannot be read."""
 
-    def __init__(self, blob: Blob, subject: str, origin: str) -> None:
+    def __init__(self, blob: Blob, subject: str, origin: str, kept: Kept | None = None) -> None:
+        """``kept``: of the very same archive, from an earlier time; it is not passed over then."""
         super().__init__(blob, subject, origin)
-        self._limit = min(MAX_UNPACKED, _FREE + blob.size * MAX_RATIO)
-        self._kept: dict[str, bytes] = {}
-        self._names = Members(*self._index())
+        self.kept = self._index() if kept is None else kept
+        entries = {name: Entry(size) for name, size in self.kept.sizes.items()}
+        holes = (Hole(printable(name), unreadable(subject, name, why)) for name, why in self.kept.holes)
+        self._names = Members(entries, tuple(holes))
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """A member's bytes."""
@@ -105,8 +108,8 @@ class TarTree(Archive):
         room = MAX_READ
         for path in paths:
             entry = self._names.entries.get(path)
-            if path in self._kept:
-                got[path] = self._kept[path]
+            if (content := self.kept.content(path)) is not None:
+                got[path] = content
             elif entry is None:
                 got[path] = unavailable(self.subject, path, "no such file")
             elif entry.size > room:
@@ -118,22 +121,23 @@ class TarTree(Archive):
             got.update(self._search(again))
         return got
 
-    def _index(self) -> tuple[dict[str, Entry], tuple[Hole, ...]]:
-        entries: dict[str, Entry] = {}
-        holes: list[Hole] = []
+    def _index(self) -> Kept:
+        sizes: dict[str, int] = {}
+        holes: list[tuple[str, str]] = []
+        packed: dict[str, bytes] = {}
         room = MAX_KEPT
 
         def visit(name: str, size: int, read: Callable[[], bytes]) -> None:
             nonlocal room
             if why := refusal(name):
-                holes.append(Hole(printable(name), unreadable(self.subject, name, why)))
+                holes.append((name, why))
             else:  # where a name stands twice, unpacking leaves the later one
-                entries[name] = Entry(size)
-                self._kept.pop(name, None)
+                sizes[name] = size
+                packed.pop(name, None)
                 if _worth_keeping(name) and size <= min(MAX_FILE, room):
-                    self._kept[name] = read()
+                    packed[name] = zlib.compress(read(), 1)
                     room -= size
-            if len(entries) > MAX_MEMBERS or len(holes) > MAX_HOLES:
+            if len(sizes) > MAX_MEMBERS or len(holes) > MAX_HOLES:
                 raise _BombError("more members, or more unusable names, than any real archive has")
 
         try:
@@ -141,7 +145,7 @@ class TarTree(Archive):
         except _BROKEN as error:
             why = f"not a readable tar archive: {_told(error)}"
             raise TreeError(unreadable(self.subject, "", why)) from None
-        return entries, tuple(holes)
+        return Kept(sizes, tuple(holes), packed)
 
     def _search(self, wanted: set[str]) -> dict[str, bytes | Missing]:
         got: dict[str, bytes | Missing] = {}
@@ -161,8 +165,9 @@ class TarTree(Archive):
 
     def _walk(self, visit: Callable[[str, int, Callable[[], bytes]], None]) -> None:
         """Visit every regular file, in the archive's order."""
+        limit = min(MAX_UNPACKED, _FREE + self._blob.size * MAX_RATIO)
         with closing(_opened(self._blob)) as inner:
-            guard = _Guarded(inner, self._limit)
+            guard = _Guarded(inner, limit)
             with tarfile.open(fileobj=guard, mode="r|", errorlevel=1) as archive:  # type: ignore[call-overload]
                 while (member := archive.next()) is not None:
                     archive.members.clear()  # tarfile would keep them all
