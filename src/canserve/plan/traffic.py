@@ -1,0 +1,227 @@
+"""What one step moves and computes on one rank of a pipeline stage: bytes read, operations, kernels, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrence, Recurrent
+from canserve.memory.weights.cuts import Place, share, spot
+from canserve.memory.weights.loading import Loading
+from canserve.subjects.parallel import Placement
+from canserve.subjects.tensor import Tensor
+
+KERNELS = {"attention": 7, "latent": 10, "dense": 4, "experts": 9, "shared": 4, "recurrent": 8}
+"""Kernels of one part of a layer in a captured graph, norm included: a dense layer has about eleven (norm, QKV,
+rotary embedding, cache write, attention, its reduction, output; norm, gate and up, activation, down)."""
+SCALES = ("scale", "scales", "scale_inv", "zeros", "qzeros", "zero_point", "g_idx", "absmax")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The routed experts of some layers on one rank."""
+
+    number: int
+    """Experts of one layer, over all ranks."""
+    per_token: int
+    spread: int
+    """Over how many ranks whole experts are spread."""
+    bytes: float
+    """Of one expert of every layer, the slice that this rank holds."""
+    parameters: float
+
+    def read(self, tokens: float) -> float:
+        """Bytes read for so many tokens: the experts that they choose, if they choose evenly."""
+        chosen: float = self.number * (1 - (1 - self.per_token / self.number) ** tokens)
+        return self.bytes * chosen / self.spread
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One stage on one of its ranks."""
+
+    bytes: float
+    """Weights that every step reads."""
+    parameters: float
+    """That every token is multiplied with, without routed experts."""
+    pools: tuple[Pool, ...]
+    layers: tuple[Layer, ...]
+    tp: int
+    hidden: int
+
+    def weights(self, tokens: float) -> float:
+        """Bytes of weights read by a step of so many tokens."""
+        return self.bytes + sum(pool.read(tokens) for pool in self.pools)
+
+    @property
+    def active(self) -> float:
+        """Parameters one token is multiplied with on this rank, on average."""
+        return self.parameters + sum(pool.parameters * pool.per_token / pool.spread for pool in self.pools)
+
+    def cache(self, context: float, width: float) -> float:
+        """Bytes of keys, values and state that one sequence of ``context`` tokens makes a step read."""
+        return sum(_cache(mixer, context, width, self.tp) for layer in self.layers for mixer in layer.mixers)
+
+    def scores(self, context: float) -> float:
+        """Operations of attention itself for one token that sees ``context`` others."""
+        return sum(_scores(mixer, context) for layer in self.layers for mixer in layer.mixers) / self.tp
+
+    @property
+    def kernels(self) -> int:
+        """Kernels of one step."""
+        return sum(_kernels(layer) for layer in self.layers) + 4
+
+    @property
+    def reductions(self) -> int:
+        """All-reduces of one step over the tensor parallel ranks: one after each part of a layer."""
+        return sum(bool(layer.mixers) + bool(layer.mlps) for layer in self.layers) + 1
+
+    @property
+    def exchanges(self) -> int:
+        """All-to-all pairs of one step where experts are spread over data parallel replicas."""
+        return 2 * sum(any(isinstance(mlp, Experts) for mlp in layer.mlps) for layer in self.layers)
+
+
+def traffic(
+    tensors: tuple[Tensor, ...], how: Loading, placement: Placement, hidden: int
+) -> tuple[Traffic, ...]:
+    """One traffic a pipeline stage, first to last."""
+    parallel = placement.parallel
+    ranks = parallel.tp * (parallel.dp if how.across_replicas or parallel.ep > 1 else 1)
+    spread = max(1, min(parallel.ep, ranks))
+    sums = _sums(tensors, how, parallel.tp, max(1, ranks // spread))
+    found, at = [], 0
+    for stage, count in enumerate(placement.layers):
+        numbers = range(at, at + count)
+        at += count
+        last = stage == len(placement.layers) - 1
+        fixed = sum(sums.bytes.get(number, 0.0) for number in numbers) + (sums.head[0] if last else 0.0)
+        params = sum(sums.parameters.get(number, 0.0) for number in numbers) + (sums.head[1] if last else 0.0)
+        layers = tuple(how.layers[number] for number in numbers)
+        pools = _pools(sums, layers, spread)
+        found.append(Traffic(fixed, params, pools, layers, parallel.tp, hidden))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class Sums:
+    """Bytes and parameters of one rank by layer; of one expert where they are routed."""
+
+    bytes: dict[int, float]
+    parameters: dict[int, float]
+    experts: dict[int, tuple[float, float]]
+    head: tuple[float, float] = (0.0, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _sums(tensors: tuple[Tensor, ...], how: Loading, tp: int, cut: int) -> Sums:
+    found = Sums({}, {}, {})
+    embedding = (0.0, 0.0)
+    for tensor in tensors:
+        at = spot(tensor.name, how.depth)
+        if at.experts and at.place is Place.LAYER:
+            _add_expert(found, tensor, how, cut)
+            continue
+        size = float(share(tensor, at, how, tp).value * tensor.copies)
+        parameters = _parameters(tensor) * size / max(tensor.bytes, 1)
+        match at.place:
+            case Place.LAYER:
+                found.bytes[at.layer] = found.bytes.get(at.layer, 0.0) + size
+                found.parameters[at.layer] = found.parameters.get(at.layer, 0.0) + parameters
+            case Place.HEAD:
+                found.head = (found.head[0] + size, found.head[1] + parameters)
+            case Place.EMBEDDING if len(tensor.shape) == 2 and size > embedding[0]:
+                embedding = (size, parameters)
+            case _:
+                pass
+    if how.tied or not found.head[0]:
+        found.head = embedding  # the head is the embedding, read whole for every step
+    return found
+
+
+def _add_expert(found: Sums, tensor: Tensor, how: Loading, cut: int) -> None:
+    """One expert's slice of a tensor; experts are stored one by one or all together in one tensor."""
+    one, number = replace(tensor, copies=1), tensor.copies
+    if number == 1 and "*" not in tensor.name and len(tensor.shape) > 1:
+        number = tensor.shape[0]
+        one = replace(one, shape=tensor.shape[1:])
+    at = spot(tensor.name, how.depth)
+    size = float(share(one, at, how, cut).value)
+    parameters = _parameters(one) * size / max(one.bytes, 1)
+    before = found.experts.get(at.layer, (0.0, 0.0))
+    found.experts[at.layer] = (before[0] + size, before[1] + parameters)
+
+
+def _parameters(tensor: Tensor) -> float:
+    """Weights of a matrix: packed ones unpacked, scales and vectors not counted."""
+    name = tensor.name.rsplit(".", 1)[-1]
+    if len(tensor.shape) < 2 or any(word in name for word in SCALES):
+        return 0.0
+    packed = {"U8": 2, "I32": 8, "F4": 1}.get(tensor.dtype, 1)
+    return float(prod(tensor.shape) * packed)
+
+
+def _pools(sums: Sums, layers: Sequence[Layer], spread: int) -> tuple[Pool, ...]:
+    found: dict[tuple[int, int], tuple[float, float]] = {}
+    for layer in layers:
+        for mlp in layer.mlps:
+            if isinstance(mlp, Experts) and layer.number in sums.experts:
+                size, parameters = sums.experts[layer.number]
+                before = found.get((mlp.number, mlp.per_token), (0.0, 0.0))
+                found[mlp.number, mlp.per_token] = (before[0] + size, before[1] + parameters)
+    return tuple(Pool(number, k, spread, *each) for (number, k), each in found.items())
+
+
+def _cache(mixer: object, context: float, width: float, tp: int) -> float:
+    match mixer:
+        case Attention():
+            seen = min(context, mixer.window) if mixer.window else context
+            heads = max(1.0, mixer.kv_heads / tp)
+            return heads * (mixer.head_dim + mixer.v_head_dim) * width * seen
+        case Latent():
+            return (mixer.kv_rank + mixer.rope_dim) * width * context
+        case Compressed():
+            rows = min(context, mixer.window) + (context / mixer.ratio if mixer.ratio else 0)
+            return mixer.head_dim * width * rows
+        case Recurrent():
+            return 2 * 4 * mixer.heads * mixer.head_dim * mixer.state_dim / tp  # read and written, in F32
+        case _:
+            return 0.0
+
+
+def _scores(mixer: object, context: float) -> float:
+    match mixer:
+        case Attention():
+            seen = min(context, mixer.window) if mixer.window else context
+            return 2 * mixer.heads * (mixer.head_dim + mixer.v_head_dim) * seen
+        case Latent():
+            return 2 * mixer.heads * (mixer.nope_dim + mixer.rope_dim + mixer.v_head_dim) * context
+        case Compressed():
+            rows = min(context, mixer.window) + (context / mixer.ratio if mixer.ratio else 0)
+            return 4 * mixer.heads * mixer.head_dim * rows
+        case Recurrent():
+            return 6 * mixer.heads * mixer.head_dim * mixer.state_dim
+        case _:
+            return 0.0
+
+
+def _kernels(layer: Layer) -> int:
+    count = 0
+    for mixer in layer.mixers:
+        match mixer:
+            case Attention():
+                count += KERNELS["attention"]
+            case Latent() | Compressed():
+                count += KERNELS["latent"]
+            case Recurrent(kind=kind):
+                count += (
+                    KERNELS["recurrent"] - (kind is not Recurrence.GDN and kind is not Recurrence.KDA) * 2
+                )
+    for mlp in layer.mlps:
+        if isinstance(mlp, Experts):
+            count += KERNELS["experts"] + (KERNELS["shared"] if mlp.shared_width else 0)
+        else:
+            count += KERNELS["dense"]
+    return count
