@@ -16,6 +16,7 @@ from canserve.probes.machine import (
     read_cluster,
     read_machine,
     read_machines,
+    read_nodes,
 )
 from canserve.subjects.cluster import Cluster
 
@@ -184,3 +185,16 @@ def test_the_network_that_joins_the_machines() -> None:
     for line in ('ip = "a-host"', 'ip = "10.0.0.1; rm"', 'interface = "-x"', 'interface = "eth0 lo"'):
         with pytest.raises(MachineError, match=r"c\.toml:2: a: "):
             parse(f"[nodes.a]\n{line}\n")
+
+
+def test_several_machines_have_names_of_their_own(root: Path) -> None:
+    names = [node.name for node in read_nodes(("2xprofile:dgx-spark", "profile:h200", "profile:dgx-spark"))]
+    assert names == ["profile:dgx-spark", "profile:dgx-spark#2", "profile:h200", "profile:dgx-spark#3"]
+    cluster = str(root / "examples" / "founding" / "cluster.toml")
+    assert [node.name for node in read_nodes((cluster, "a-host"))] == ["head", "second", "a-host"]
+    assert read_nodes(("a-host",))[0].address == "a-host"
+    for target in ("0xprofile:h200", "1001xprofile:h200", "2xprofile:none"):
+        with pytest.raises(MachineError):
+            read_nodes((target,))
+    with pytest.raises(MachineError, match="2000 machines; at most 1000"):
+        read_nodes(("1000xprofile:h200",) * 2)

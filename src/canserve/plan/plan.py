@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from canserve.facts import Cause, Fact, Missing
 from canserve.memory.quantity import Quantity
@@ -110,3 +110,7 @@ class Plans:
             first = self.illegal[0]
             return No(f"no layout is legal: {first.because}", first.heals)
         return Unknown("no plan could be made", "name a build that can be read and a machine that is known")
+
+    def best(self) -> Plans:
+        """The first plan alone: what is saved to be put into service."""
+        return replace(self, plans=self.plans[:1], illegal=(), what_if=())

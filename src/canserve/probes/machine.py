@@ -1,4 +1,4 @@
-"""Machines as a user names them: ``profile:h200``, a cluster file, or a host that is not probed yet.
+"""Machines as a user names them: ``profile:h200``, ``2xprofile:h200``, a cluster file, or a host.
 
 A cluster file says which machines there are, how to reach them, and what is known of each:
 
@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
@@ -65,6 +66,45 @@ def read_machines(target: str) -> tuple[Machine, ...]:
     if target.endswith(SUFFIX):
         return tuple(node.machine for node in read_cluster(Path(target)).nodes)
     return (read_machine(target),)
+
+
+def read_nodes(targets: Sequence[str]) -> tuple[Node, ...]:
+    """The machines of several targets as nodes, each with a name of its own.
+
+    ``2xprofile:dgx-spark`` stands for two machines of a kind. Raises MachineError.
+    """
+    found: list[Node] = []
+    for target in targets:
+        count, kind = _several(target)
+        if kind.endswith(SUFFIX):
+            nodes = read_cluster(Path(kind)).nodes
+        else:
+            machine = read_machine(kind)
+            nodes = (Node(machine.subject, machine, None if kind.startswith(PREFIX) else kind, None, None),)
+        found.extend(node for _ in range(count) for node in nodes)
+    if len(found) > MAX_NODES:
+        raise MachineError(f"{len(found)} machines; at most {MAX_NODES}")
+    return _named_apart(found)
+
+
+def _several(target: str) -> tuple[int, str]:
+    """``2xprofile:h200`` -> 2, ``profile:h200``; only before a profile, as hosts may be called anything."""
+    match = re.fullmatch(r"([0-9]{1,6})\s*[x*]\s*(profile:.+)", target, re.IGNORECASE)
+    if match is None:
+        return 1, target
+    if not 0 < int(match[1]) <= MAX_NODES:
+        raise MachineError(f"{_plain(target)}: between 1 and {MAX_NODES} machines")
+    return int(match[1]), match[2]
+
+
+def _named_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Further nodes of one name get a number: ``profile:h200``, ``profile:h200#2``."""
+    seen: dict[str, int] = {}
+    out = []
+    for node in nodes:
+        count = seen[node.name] = seen.get(node.name, 0) + 1
+        out.append(node if count == 1 else replace(node, name=f"{node.name}#{count}"))
+    return tuple(out)
 
 
 def unprobed(target: str) -> Machine:
