@@ -109,6 +109,8 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
     """What has to be read of a build to judge it for this model; nothing else is read."""
     architectures = model.architectures
     names = set(architectures.value if isinstance(architectures, Known) else ())
+    named = _value(model.auto_map, {})
+    names |= {name.rsplit(".", 1)[-1] for key, name in named.items() if key.startswith("AutoModel")}
     if wish.speculative and wish.speculative[0].isupper():
         names.add(wish.speculative)
     model_type = _value(model.model_type, None)

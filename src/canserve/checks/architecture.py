@@ -63,9 +63,39 @@ def wanted(reader: Reader, case: Case) -> tuple[str, ...]:
     return table.architectures_of(known[-1], model_type) if known else ()
 
 
-def native(registry: Mapping[str, Registered], names: tuple[str, ...]) -> Registered | None:
+def native(
+    registry: Mapping[str, Registered], names: tuple[str, ...], rule: ByAutoMap | None = None
+) -> Registered | None:
     """The first named architecture that the build registers, as the engines pick it."""
-    return next((registry[name] for name in names if name in registry), None)
+    named = (rule.name, *names) if rule is not None and rule.name not in names else names
+    for name in named:
+        row = registry.get(name)
+        if row is not None and (rule is None or rule.lets(row)):
+            return row
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ByAutoMap:
+    """The class that the config's ``auto_map`` names, where engines of the build take that and no other."""
+
+    name: str
+    backends: tuple[str, ...]
+
+    def lets(self, row: Registered) -> bool:
+        """Whether an engine is left that serves the row; the others go by ``architectures``."""
+        bound = [backend for backend in row.backends if backend in self.backends]
+        return row.architecture == self.name or len(bound) < max(len(row.backends), 1)
+
+
+def by_auto_map(reader: Reader, case: Case) -> ByAutoMap | None:
+    """The class that ``auto_map`` names, if the build goes by it and there is one."""
+    rule = reader.try_read(case.build.auto_map_rule)
+    named = reader.read(case.model.auto_map).get(rule.key) if rule is not None else None
+    if rule is None or named is None:
+        return None
+    reader.cite((look(case, str(rule.at), f"{rule.key} of auto_map: {named}"),))
+    return ByAutoMap(named.rsplit(".", 1)[-1], rule.backends)
 
 
 def converted(registry: Mapping[str, Registered], names: tuple[str, ...], fallback: Fallback) -> Route | None:
@@ -82,7 +112,7 @@ def route(reader: Reader, case: Case) -> tuple[Route | None, Passing | None]:
     """The way through the build, and which transformers releases open it where that matters."""
     names = wanted(reader, case)
     registry = reader.read(case.build.registry)
-    if (row := native(registry, names)) and case.wish.model_impl != "transformers":
+    if (row := native(registry, names, by_auto_map(reader, case))) and case.wish.model_impl != "transformers":
         return Route(row.architecture, "native", row.architecture), None
     fallback = reader.read(case.build.fallback)
     if fallback is None or case.wish.model_impl not in (None, "auto", "transformers"):
@@ -123,7 +153,8 @@ def registered(reader: Reader, case: Case) -> Verdict:
             row = registry[name]
             reader.cite((look(case, str(row.at), f"{name} -> {row.module}.{row.name}"),))
             guard = f", if {' and '.join(row.guards)}" if row.guards else ""
-            return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){guard}")
+            engines = f", for {' and '.join(row.backends)}" if row.backends else ""
+            return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){engines}{guard}")
         case Route(name, "converted", base):
             row = registry[base]
             reader.cite((look(case, str(row.at), f"{base} -> {row.module}.{row.name}"),))
@@ -195,7 +226,7 @@ def _release_hint(reader: Reader, case: Case, name: str) -> str:
     reader.cite((case.history.evidence(engine),))
     dropped = reader.try_read(case.build.dropped) or {}
     if not releases:
-        if name in dropped:
+        if dropped.get(name):
             return f"use {engine}=={dropped[name]}, which the build names as the last that served it"
         return (
             f"no indexed release of {engine} lists it: try another engine, or a build made from newer source"

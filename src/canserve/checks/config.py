@@ -59,7 +59,7 @@ def config_parsable(reader: Reader, case: Case) -> Verdict:
     auto_map = reader.read(case.model.auto_map)
     if model_type is None:
         if "AutoConfig" in auto_map:
-            return _remote(case, "the config names no model type")
+            return _remote(reader, case, "the config names no model type")
         return Unknown(
             "the config names no model_type: transformers then guesses from the folder's name",
             "write `model_type` into config.json",
@@ -73,7 +73,9 @@ def config_parsable(reader: Reader, case: Case) -> Verdict:
         found = spans(passing.passed, passing.candidates)
         return Yes(f"transformers {found} parse {model_type}; the others allowed do not", condition(passing))
     if "AutoConfig" in auto_map:
-        return _remote(case, f"neither the engine nor transformers {_tried(passing)} knows {model_type}")
+        return _remote(
+            reader, case, f"neither the engine nor transformers {_tried(passing)} knows {model_type}"
+        )
     if passing.unsure:
         return Unknown(
             f"whether transformers {_tried(passing)} parses {model_type} is not recorded",
@@ -83,6 +85,13 @@ def config_parsable(reader: Reader, case: Case) -> Verdict:
 
 
 def _unknown_type(reader: Reader, case: Case, model_type: str, passing: Passing) -> Verdict:
+    if (at := reader.try_read(case.build.plain_config)) is not None:
+        reader.cite((look(case, str(at), "transformers' plain config class"),))
+        return Unknown(
+            f"neither the engine nor transformers {_tried(passing)} knows {model_type}: the engine takes "
+            "transformers' plain config class, which has no defaults",
+            "start it once: whether all that the class needs stands in config.json decides",
+        )
     _, table = candidates(reader, case)
     because = f"model type {model_type} is known neither to the engine nor to transformers {_tried(passing)}"
     having = [v for v in table.versions if model_type in table.config_types(v)]
@@ -116,9 +125,11 @@ def _tried(passing: Passing) -> str:
     return shown if count < 3 else f"{passing.candidates[0]} to {passing.candidates[-1]}, {count} releases"
 
 
-def _remote(case: Case, why: str) -> Verdict:
+def _remote(reader: Reader, case: Case, why: str) -> Verdict:
     if case.wish.trust_remote_code:
         return Yes(f"{why}; the repository's own configuration code is trusted, and was not judged")
+    if runs_code_anyway(reader, case):
+        return Yes(f"{why}; the build runs the repository's own configuration code, which was not judged")
     return Unknown(
         f"{why}, but the model repository brings its own configuration code",
         "read that code, then judge again with -- --trust-remote-code",
@@ -137,6 +148,14 @@ def gates(reader: Reader, case: Case) -> tuple[Route | None, Passing]:
         if found is not None:
             together = together.both(import_gate(reader, case, found.imports))
     return way, together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
+
+
+def runs_code_anyway(reader: Reader, case: Case) -> bool:
+    """Whether the build runs code of the model repository without being asked to."""
+    at = reader.try_read(case.build.trusts_code)
+    if at is not None:
+        reader.cite((look(case, str(at), "trusts the repository's code"),))
+    return at is not None
 
 
 def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
@@ -174,6 +193,8 @@ def _config(reader: Reader, case: Case, versions: tuple[str, ...]) -> Passing:
     passing = config_gate(reader, case, model_type)
     if not passing.passed and "AutoConfig" in reader.read(case.model.auto_map):
         return anyone
+    if not passing.passed and reader.try_read(case.build.plain_config) is not None:
+        return Passing(versions, frozenset(), frozenset(versions), passing.reason)
     return passing
 
 
@@ -204,6 +225,11 @@ def remote_code(reader: Reader, case: Case) -> Verdict:
         return Yes("the model brings code, but the build has its own for the config and the class")
     if case.wish.trust_remote_code:
         return Yes(f"{needed} needs the repository's code, which --trust-remote-code allows")
+    if runs_code_anyway(reader, case):
+        return Unknown(
+            f"{needed} needs code from the model repository, which this build runs without asking",
+            "read that code, then judge again with -- --trust-remote-code",
+        )
     return Unknown(
         f"{needed} needs code from the model repository, which is never run or judged here",
         "read that code, then judge again with -- --trust-remote-code",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from canserve.checks.case import Case
+from canserve.checks.config import runs_code_anyway
 from canserve.checks.gates import look
 from canserve.checks.names import near, some
 from canserve.checks.reader import Check, NotApplicable, Reader
@@ -15,6 +16,7 @@ from canserve.facts import Known, Missing
 from canserve.subjects.build import Flag, FlagSyntax
 from canserve.verdict import No, Unknown, Verdict, Yes
 
+TRUST = "--trust-remote-code"
 NEGATED = "--no-"
 INVERSES = (("--enable-", "--disable-"), ("--disable-", "--enable-"))
 SWITCHES = frozenset({"switch", "pair"})
@@ -89,7 +91,7 @@ def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | No
     """What is wrong with a flag; None: nothing."""
     given = _unglued(given, table)
     name = given.written
-    if name in ALWAYS:
+    if name in ALWAYS or _does_anyway(reader, case, name):
         return None
     if name not in table.names and _needs_syntax(name):
         if isinstance(case.build.flag_syntax, Missing):
@@ -107,6 +109,11 @@ def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | No
     full, flag = found[0]
     reader.cite((look(case, str(flag.at), f"{flag.name}{_shown(flag)}"),))
     return _judge_value(given, full, flag)
+
+
+def _does_anyway(reader: Reader, case: Case, name: str) -> bool:
+    """Whether the flag asks for what the build does without being asked, and has no flag for."""
+    return normalized(name) == TRUST and runs_code_anyway(reader, case)
 
 
 def _unglued(given: Given, table: Table) -> Given:

@@ -12,6 +12,8 @@ from canserve.checks.case import Wish
 _NUMBER = re.compile(r"-\d+(\.\d*)?([eE][+-]?\d+)?|-\.\d+")
 """What argparse takes for a negative number, and so for a value."""
 
+_POLICIES = {"8": "int8", "16": "fp8", "17": "fp8_e5m2", "42": "turbo_quant", "fp8_e4m3": "fp8"}
+"""What the numbers of ``--quant-policy`` stand for."""
 _SPECULATIVE = "--speculative-config"
 _PIPELINE = ("--pipeline-parallel-size", "--pp-size", "-pp")
 _DRAFTS = (
@@ -29,8 +31,8 @@ def parse_wish(argv: Sequence[str]) -> Wish:
     return Wish(
         flags=flags,
         trust_remote_code=_switched_on(by_name, "--trust-remote-code"),
-        quantization=_first(by_name, "--quantization", "-q"),
-        kv_cache_dtype=_first(by_name, "--kv-cache-dtype"),
+        quantization=_first(by_name, "--quantization", "-q", "--model-format"),
+        kv_cache_dtype=_first(by_name, "--kv-cache-dtype") or _policy(by_name),
         reasoning_parser=_first(by_name, "--reasoning-parser"),
         tool_parser=_first(by_name, "--tool-call-parser", "--tool-parser"),
         speculative=_speculative(by_name),
@@ -74,6 +76,14 @@ def _is_flag(word: str) -> bool:
 
 def _first(flags: Mapping[str, str | None], *names: str) -> str | None:
     return next((value for name in names if (value := flags.get(name)) is not None), None)
+
+
+def _policy(flags: Mapping[str, str | None]) -> str | None:
+    """The cache's type that ``--quant-policy`` asks for; 4 has meant more than one, and is left to the flag."""
+    value = flags.get("--quant-policy")
+    if value is None or value in ("0", "4", "none"):
+        return None
+    return _POLICIES.get(value, value)
 
 
 def _switched_on(flags: Mapping[str, str | None], name: str) -> bool:

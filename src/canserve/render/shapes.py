@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from canserve.facts import Evidence, Fact, Missing
-from canserve.subjects.build import AttentionBackend, Fallback, Flag, FlagSyntax, Site
+from canserve.subjects.build import AttentionBackend, AutoMapRule, Fallback, Flag, FlagSyntax, Site, Taker
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
 from canserve.trees.tree import Cost
@@ -108,6 +108,9 @@ class ArchitectureShape:
     at: Site
     guards: Annotated[tuple[str, ...], "Source text of conditions under which the row exists."]
     broken: Annotated[tuple[str, ...], "Imports from the engine itself that cannot succeed."]
+    backends: Annotated[
+        tuple[str, ...], "Of a build with several engines in it, those that serve it, the default one first."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ class QuantMethodShape:
     ]
     at: Site
     guards: tuple[str, ...]
+    takers: Annotated[
+        tuple[Taker, ...], "Of a build with several engines in it, those that take it; empty: there is one."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,15 @@ class BuildFactsShape:
     architecture_rewrites: Annotated[
         Fact[Mapping[str, str]],
         "Model type -> the architecture that the engine puts in, whatever the config names.",
+    ]
+    plain_config: Annotated[
+        Fact[Site | None], "Where it takes transformers' plain config class for a type that nobody knows."
+    ]
+    trusts_code: Annotated[
+        Fact[Site | None], "Where it runs code of the model repository without being asked; null: nowhere."
+    ]
+    auto_map_rule: Annotated[
+        Fact[AutoMapRule | None], "Whether `auto_map` names the class instead of `architectures`."
     ]
     requires: Annotated[Fact[tuple[str, ...]], "Requires-Dist lines, verbatim."]
     torch: Annotated[Fact[str | None], "Found beside the engine; null: looked, none there."]

@@ -133,6 +133,9 @@ def _facts(build: Build) -> BuildFactsShape:
         model_types=_model_types(build),
         architecture_types=build.architecture_types,
         architecture_rewrites=build.architecture_rewrites,
+        plain_config=build.plain_config,
+        trusts_code=build.trusts_code,
+        auto_map_rule=build.auto_map_rule,
         requires=identity.requires,
         torch=build.torch,
         transformers=TransformersShape(
@@ -178,6 +181,7 @@ def _architecture(build: Build, row: Registered) -> ArchitectureShape:
         at=row.at,
         guards=row.guards,
         broken=found.broken if found else (),
+        backends=row.backends,
     )
 
 
@@ -198,6 +202,7 @@ def _method(method: QuantMethod) -> QuantMethodShape:
         scheme_capabilities=method.scheme_capabilities,
         at=method.at,
         guards=method.guards,
+        takers=method.takers,
     )
 
 

@@ -138,7 +138,7 @@ def _item(item: object, found: object, whole: bool) -> str:
     if not isinstance(found, Mapping):
         return brief(item, whole)
     value = found[item]
-    if is_dataclass(value) or isinstance(value, Mapping | Known | Missing):
+    if value == "" or is_dataclass(value) or isinstance(value, Mapping | Known | Missing):
         return str(item)
     return f"{item}: {brief(value, whole)}"
 

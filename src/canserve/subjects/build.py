@@ -165,6 +165,8 @@ class Taker:
     demands: tuple[Demand, ...] = ()
     flag: str = ""
     """What makes the build use this engine although another comes first; empty: nothing is needed for it."""
+    guards: tuple[str, ...] = ()
+    """Conditions in words, which are not decided here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from canserve.rules import quantization as rules
 from canserve.subjects.build import QuantMethod
 from canserve.subjects.model import Quantization
 
-AS_STORED = frozenset({"none", "auto", "unquant"})
+AS_STORED = frozenset({"none", "auto", "unquant", "hf"})
 """Values of ``--quantization`` that ask for nothing."""
 
 PLATFORMS = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu", "google": "tpu", "huawei": "npu"}

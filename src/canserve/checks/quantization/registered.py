@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.quantization.names import Listing, listed, names_of, stored, wished
+from canserve.checks.quantization.takers import through
 from canserve.checks.reader import Check, Reader
 from canserve.rules import quantization as rules
 from canserve.rules.table import covers
@@ -40,6 +41,8 @@ def _stored(reader: Reader, case: Case, quantization: Quantization, names: Seque
     found = listed(reader, case, names)
     usable = [one for one in found if _stands_in(reader, one, quantization)]
     if sure := next((one for one in usable if one.there), None):
+        if (verdict := through(reader, case, sure.method)) is not None:
+            return verdict
         return Yes(f"the build lists {sure.method.name}{_says(quantization, sure.method.name)}")
     if usable:
         return _conditional(usable)

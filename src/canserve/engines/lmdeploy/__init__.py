@@ -102,7 +102,9 @@ class LMDeploy:
             quantization=_with(
                 found, lambda known: attempt(lambda r: quantization.read_quantization(r, known), reading)
             ),
+            vendor_quantization=_nothing(reading, {}, "no lists for accelerators of other vendors"),
             kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),
+            attention_backends=_unstated(reading, "attention back ends are chosen in code that is not read"),
             load_formats=attempt(serving.read_load_formats, reading),
             gguf_architectures=_nothing(reading, {}, "GGUF files are not loaded"),
         )
@@ -148,6 +150,11 @@ def _fallback(reading: Reading, registry: Registry) -> Fact[Fallback | None]:
 def _nothing(reading: Reading, value: T, saw: str) -> Known[T]:
     """A fact that no release has anything to say about."""
     return Known(value, (reading.sources.seen(MODULE_MAP, saw),))
+
+
+def _unstated(reading: Reading, why: str) -> Missing:
+    """A fact that the build has and no file states in one place."""
+    return Missing(Cause.UNAVAILABLE, why, (reading.sources.seen(MODULE_MAP, why),), "start it once")
 
 
 def _classes(

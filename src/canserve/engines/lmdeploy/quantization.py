@@ -34,7 +34,7 @@ GROUPS = "_SUPPORTED_GROUP_SIZES"
 IN_BLOCKS = Demand("weight_block_size", ((128, 128),), None)
 ALSO_WHOLE = Demand("weight_block_size", ((128, 128), None), None)
 USE_PYTORCH = "--backend pytorch"
-ONLY_EXPERTS = "only the experts are quantized"
+ONLY_EXPERTS = "no other layers than the experts are quantized"
 DEVICES = re.compile(r"modelslim")
 """Methods of accelerators that are no GPUs."""
 WORDS = re.compile(r"\b(?:weight_scale_inv|\w*BlockedF8\w*|\w*StaticF8\w*)\b|pack-quantized")
@@ -47,7 +47,6 @@ class Found:
 
     at: Site
     takers: list[Taker] = field(default_factory=list)
-    guards: tuple[str, ...] = ()
 
 
 def read_quantization(reading: Reading, registry: Registry) -> Fact[Mapping[str, QuantMethod]]:
@@ -62,10 +61,8 @@ def read_quantization(reading: Reading, registry: Registry) -> Fact[Mapping[str,
         found.setdefault(name, Found(at)).takers.append(Taker(TURBOMIND, demands))
     for name, (at, guards) in pytorch.items():
         flag = "" if name in refused else USE_PYTORCH
-        one = found.setdefault(name, Found(at))
-        one.takers.append(Taker(PYTORCH, _blocks(reading, name), flag))
-        if name not in turbomind:
-            one.guards = guards
+        taker = Taker(PYTORCH, _blocks(reading, name), flag, guards)
+        found.setdefault(name, Found(at)).takers.append(taker)
     words = _words(reading, (*LINEAR, *CONVERTERS, *FORMATS, CONFIG))
     methods = {name: _method(reading, name, one, words) for name, one in found.items()}
     looks = [reading.seen(one.at, name) for name, one in list(found.items())[:1]]
@@ -84,7 +81,6 @@ def _method(reading: Reading, name: str, one: Found, words: tuple[str, ...]) -> 
         class_name=None,
         min_capability=minimum,
         at=one.at,
-        guards=one.guards,
         schemes=Known(words, look),
         scheme_capabilities=Known({}, look),
         takers=tuple(one.takers),
