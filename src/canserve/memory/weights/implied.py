@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from canserve.facts import Cause, Fact, Known, Missing
-from canserve.subjects.model import Model
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.memory.fields import Lacking
+from canserve.memory.layers import read_layers
+from canserve.memory.layers.text import Decoder, decoder
+from canserve.memory.weights.blocks.draft import Draft, Part, TooLong
+from canserve.memory.weights.blocks.style import ALIASES, STYLES, Style
+from canserve.memory.weights.blocks.text import Text, text
+from canserve.memory.weights.loading import declared_dtype, is_tied
+from canserve.memory.weights.quantized import stored_tensors
+from canserve.subjects.model import Model, Quantization
 from canserve.subjects.tensor import Tensor
+
+
+class UnknownFamily(Lacking):
+    """The parameter list of this model type is not known."""
+
+    def __init__(self, found: Decoder) -> None:
+        super().__init__(found.fields.name("model_type"))
+        self.args = (f"the parameter list of model type {found.family:.60} is not known",)
+
+
+ASK = "point to the folder or Hub id with headers"
 
 
 def implied(model: Model) -> Fact[tuple[Tensor, ...]]:
@@ -13,8 +36,42 @@ def implied(model: Model) -> Fact[tuple[Tensor, ...]]:
     Missing names the number that the config lacks, or the model type whose parameter list is not known: such a
     model is never taken for another one.
     """
-    match model.config:
-        case Missing():
-            return model.config
-        case Known():
-            return Missing(Cause.UNAVAILABLE, "the parameter list of this model type is not known")
+    if isinstance(model.config, Missing):
+        return model.config
+    if isinstance(model.quantization, Missing):
+        return model.quantization
+    config, evidence = model.config.value, model.config.evidence
+    try:
+        tensors = implied_tensors(config, model.quantization.value)
+    except Lacking as lack:
+        look = Evidence(model.subject, "config.json", str(lack))
+        ask = ASK if isinstance(lack, UnknownFamily) else f"a config that states {lack.field}, or {ASK}"
+        return Missing(Cause.UNAVAILABLE, str(lack), (look,), ask)
+    except TooLong:
+        look = Evidence(model.subject, "config.json", "its numbers imply more parameters than any model has")
+        return Missing(Cause.UNREADABLE, look.saw, (look,), ASK)
+    return Known(tensors, evidence)
+
+
+def implied_tensors(config: Mapping[str, Any], quantization: Quantization | None) -> tuple[Tensor, ...]:
+    """The same from a config. Raises Lacking and TooLong."""
+    dtype = declared_dtype(config) or "BF16"
+    return stored_tensors(parts(config), quantization, dtype)
+
+
+def parts(config: Mapping[str, Any]) -> list[Part]:
+    """The parameters before quantization. Raises Lacking and TooLong."""
+    found = decoder(config)
+    style = style_of(found)
+    draft = Draft()
+    root, head = ("model", "lm_head")
+    text(draft, Text(found, read_layers(config), replace(style, root=root), is_tied(config), head))
+    return draft.parts
+
+
+def style_of(found: Decoder) -> Style:
+    """How the family lays out its blocks. Raises Lacking for one that is not known."""
+    style = STYLES.get(ALIASES.get(found.family, found.family))
+    if style is None:
+        raise UnknownFamily(found)
+    return style

@@ -10,7 +10,7 @@ from canserve.facts import Known
 from canserve.memory.fields import Fields, Lacking
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.kinds import Layer
-from canserve.memory.layers.text import decoder
+from canserve.memory.layers.text import DECODERS, decoder
 from canserve.subjects.model import Model
 
 DTYPES = {"bfloat16": "BF16", "float16": "F16", "half": "F16", "float32": "F32", "float": "F32"}
@@ -70,7 +70,7 @@ def loading(model: Model) -> Loading:
         depth=len(layers) or _depth(config),
         layers=layers,
         tied=is_tied(config),
-        dtype=_dtype(config),
+        dtype=_computed(config),
     )
 
 
@@ -91,13 +91,18 @@ def _depth(config: Mapping[str, Any]) -> int | None:
         return None
 
 
-def _dtype(config: Mapping[str, Any]) -> str | None:
-    """The dtype an engine computes in when none is asked for: F32 becomes BF16 there."""
+def declared_dtype(config: Mapping[str, Any]) -> str | None:
+    """The dtype that the config or its decoder's names, as of safetensors headers."""
     fields: Fields | None = Fields(config)
     while fields is not None:
         name = next((v for k in ("dtype", "torch_dtype") if isinstance(v := fields.values.get(k), str)), None)
         if name is not None:
-            found = DTYPES.get(name.removeprefix("torch."))
-            return "BF16" if found == "F32" else found
-        fields = fields.inner("text_config", "llm_config", "language_config", "thinker_config")
+            return DTYPES.get(name.removeprefix("torch."))
+        fields = fields.inner(*DECODERS)
     return None
+
+
+def _computed(config: Mapping[str, Any]) -> str | None:
+    """The dtype an engine computes in when none is asked for: F32 becomes BF16 there."""
+    found = declared_dtype(config)
+    return "BF16" if found == "F32" else found

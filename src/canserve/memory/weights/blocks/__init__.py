@@ -1,0 +1,1 @@
+"""The parameters of a model's building blocks: attention, recurrent mixers, MLPs, experts, towers."""
