@@ -98,10 +98,10 @@ def check(
     cost = Cost()
     reports = []
     for target in builds:
-        for arch, group in _by_arch(machines, options.arch):
-            reading = _open(target, want, options, arch)
+        for arch, group in by_arch(machines, options.arch):
+            reading = open_build(target, want, options, arch)
             cost += reading.cost
-            reports.append(_judge(Judged(subject, reading, group, on, wish)))
+            reports.append(judge(Judged(subject, reading, group, on, wish)))
     return Report(subject, tuple(reports), cost)
 
 
@@ -133,7 +133,7 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
     options = options or Options()
-    return _open(target, Want.everything(), options, options.arch).build
+    return open_build(target, Want.everything(), options, options.arch).build
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
@@ -185,7 +185,7 @@ def _machines(spec: str) -> tuple[Machine, ...]:
         raise SpecError(str(error), "canserve machine --list names every profile") from error
 
 
-def _by_arch(
+def by_arch(
     machines: Sequence[Machine], chosen: str | None
 ) -> tuple[tuple[str | None, tuple[Machine, ...]], ...]:
     """Machines grouped by CPU architecture: each group is judged with the wheel made for it."""
@@ -196,7 +196,8 @@ def _by_arch(
     return tuple((arch, tuple(group)) for arch, group in groups.items()) or ((chosen, ()),)
 
 
-def _open(target: str, want: Want, options: Options, arch: str | None) -> Reading:
+def open_build(target: str, want: Want, options: Options, arch: str | None) -> Reading:
+    """Read one build for a question. What cannot be read is Missing in the reading."""
     from canserve.engines.transformers.table import read_table
     from canserve.index import transformers_table
     from canserve.probes.build import BuildOptions
@@ -233,7 +234,8 @@ class Judged:
     wish: Wish
 
 
-def _judge(it: Judged) -> BuildReport:
+def judge(it: Judged) -> BuildReport:
+    """Every check about one build, on each of the machines."""
     from canserve.checks import CHECKS
     from canserve.index import release_history
 
