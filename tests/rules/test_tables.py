@@ -17,6 +17,7 @@ TABLES = {
         "native", "family", "serves", "online", "stored", "left", "stand_in", "scheme", "limit",
     ),
     "broken.toml": ("broken",),
+    "speed.toml": ("constant", "link"),
     "parallel.toml": ("experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision"),
 }  # fmt: skip
 
