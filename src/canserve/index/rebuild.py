@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
@@ -11,7 +12,7 @@ from canserve.index.at import At
 from canserve.index.places import loaded
 from canserve.index.shelf import Shelf, ShelfError
 from canserve.index.tables import KEPT, REQUIRES, Kept
-from canserve.subjects.build import Build, Identity, Site, Transformers
+from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
 
 ORIGIN = "release, as the index has it"
 NOT_BESIDE = Missing(
@@ -57,19 +58,26 @@ def _position(shelf: Shelf, version: str) -> int | None:
     return shelf.position(wanted)
 
 
-def build_at(shelf: Shelf, position: int) -> Fact[Build]:
-    """The build of a row; its evidence names the file that was read for it."""
+def build_at(shelf: Shelf, position: int, only: frozenset[str] | None = None) -> Fact[Build]:
+    """The build of a row; its evidence names the file that was read for it.
+
+    ``only``: the fields of ``Build`` to fill; the others are NOT_ASKED, which many releases are judged faster
+    without.
+    """
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
     how = f"release index of {shelf.built}: {row['file']}"
     look = (Evidence(target, how, f"sha256:{row['sha256']}", when=shelf.built),)
     if why := row.get("unreadable"):
         return Missing(Cause.UNREADABLE, f"{target}: {why}", look, f"judge it with --build {target}")
-    facts = {kept.field: _fact(kept, At(shelf, position, Site(how, 0)), look) for kept in KEPT}
-    classes = facts.pop("classes")
+    at = At(shelf, position, Site(how, 0))
+    facts = {kept.field: _fact(kept, at, look) for kept in KEPT if only is None or kept.field in only}
+    classes, registry = facts.pop("classes", NOT_ASKED), facts.pop("registry", NOT_ASKED)
+    requires = _requires(shelf, position, look) if only is None or REQUIRES in only else NOT_ASKED
     return Known(
         Build(
-            identity=_identity(shelf, position, look),
+            identity=_identity(shelf.project, row, requires, look),
+            registry=registry,
             transformers=_transformers(shelf, position, look),
             classes=classes.value if isinstance(classes, Known) else {},
             torch=NOT_BESIDE,
@@ -95,18 +103,19 @@ def _missing(table: str, shelf: Shelf, position: int, look: tuple[Evidence, ...]
     )
 
 
-def _identity(shelf: Shelf, position: int, look: tuple[Evidence, ...]) -> Identity:
-    row = shelf.releases[position]
+def _identity(
+    engine: str, row: Mapping[str, Any], requires: Fact[tuple[str, ...]], look: tuple[Evidence, ...]
+) -> Identity:
     python = row.get("requires_python")
     return Identity(
-        subject=f"{shelf.project}=={row['version']}",
-        engine=shelf.project,
+        subject=f"{engine}=={row['version']}",
+        engine=engine,
         version=Known(str(row["version"]), look),
         origin=ORIGIN,
         content=Known(f"sha256:{row['sha256']}", look),
         platforms=Known(tuple(row.get("platforms", ())) or ("any",), look),
         requires_python=Known(python, look),
-        requires=_requires(shelf, position, look),
+        requires=requires,
     )
 
 
