@@ -216,6 +216,8 @@ class FlagSyntax:
     at: Site
     inverses: bool = False
     """Whether a pair ``--enable-x`` also answers to ``--disable-x``."""
+    abbreviations: bool = True
+    """Whether a long name may be cut short, as argparse lets it."""
 
 
 @dataclass(frozen=True, slots=True)

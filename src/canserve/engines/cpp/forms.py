@@ -15,6 +15,7 @@ _ENUMERATOR = re.compile(r"(\w+)\s*(?:=\s*([^,{}]+?)\s*)?(?:,|$)")
 _NAME = r"[A-Za-z_]\w*"
 _PAIR = re.compile(rf"\{{\s*((?:{_NAME}\s*::\s*)*{_NAME})\s*,\s*(?=\")")
 _TAIL = r"\s*(?:const|noexcept|override|final|\s)*\{"
+_SPLITTING = re.compile(r"[,({\[]")
 _CASE = re.compile(rf"\bcase\s+((?:{_NAME}\s*::\s*)*{_NAME})\s*:(?!:)")
 _REFUSING = re.compile(r"[\s{]*(?:throw|GGML_ABORT|GGML_ASSERT|abort)\b")
 _STATEMENT = re.compile(r"\s*[{;\w]")
@@ -116,11 +117,43 @@ def cases(span: Span) -> dict[str, int]:
 
 def compared(code: Code, variable: str) -> dict[str, int]:
     """Texts that a variable is compared with by ``==``, each with the line of its first comparison."""
+    return compared_in(Span(code, 0, len(code.text)), variable)
+
+
+def compared_in(span: Span, variable: str) -> dict[str, int]:
+    """The same for a part of a source."""
     pattern = re.compile(rf"\b{re.escape(variable)}\s*==\s*(?=\")")
     found: dict[str, int] = {}
-    for match in Span(code, 0, len(code.text)).find(pattern):
-        found.setdefault(code.string_at(match.end()) or "", code.line(match.start()))
+    for match in span.find(pattern):
+        found.setdefault(span.code.string_at(match.end()) or "", span.code.line(match.start()))
     return found
+
+
+def strings(span: Span) -> list[tuple[str, int]]:
+    """All literals in it with their positions, those that follow each other directly as one."""
+    found: list[tuple[str, int]] = []
+    at = span.start
+    while (at := span.code.text.find('"', at, span.end)) >= 0 and len(found) < MAX_FOUND:
+        text, start = span.code.string_at(at), at
+        while span.code.strings.get(at) is not None:
+            at = span.code.after(span.code.text.index('"', at + 1) + 1)
+        if text is None:  # not the beginning of a literal: there is none left to read
+            break
+        found.append((text, start))
+    return found
+
+
+def arguments(span: Span) -> list[Span]:
+    """What stands between brackets, split at its commas."""
+    found: list[Span] = []
+    code, start, at = span.code, span.start, span.start
+    while (match := _SPLITTING.search(code.text, at, span.end)) is not None and len(found) < MAX_FOUND:
+        if match[0] == ",":
+            found.append(Span(code, start, match.start()))
+            start = at = match.end()
+        else:
+            at = code.closing(match.start()) + 1
+    return [*found, Span(code, start, span.end)]
 
 
 def _last(name: str) -> str:

@@ -32,7 +32,7 @@ _DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
 _ESCAPE = re.compile(r"\\(\n|x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|[^\n])")
 _SIMPLE = {"\n": "", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SPACE = re.compile(r"\s*")
-_BRACKETS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
+_BRACKETS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]"), "[": re.compile(r"[\[\]]")}
 
 
 class CppError(ValueError):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from canserve.engines import Checkout
-from canserve.engines.llamacpp import architectures, converter, formats
+from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.facts import Fact
 from canserve.subjects.build import (
+    NOT_ASKED,
     Build,
     Identity,
     Registered,
@@ -35,12 +36,15 @@ class LlamaCpp:
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading needs: few, whatever is wanted."""
-        del want
         reading = Reading(sources)
         if reading.root is None:
             return []
-        places = (*architectures.NAMED_IN, *architectures.BUILT_IN, *formats.VOCABULARIES, *formats.TYPES,
-                  *formats.PROJECTORS)  # fmt: skip
+        places: list[str] = [
+            *architectures.FILES,
+            *formats.FILES,
+            *serving.FILES,
+            *(flags.FILES if want.flags else ()),
+        ]
         paths = [reading.root + name for name in places] + converter.converter_files(reading)
         return [path for path in dict.fromkeys(paths) if sources.has(path)]
 
@@ -51,16 +55,23 @@ class LlamaCpp:
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""
-        del want
         with no_collection():
-            return self._read(Reading(sources), identity, transformers)
+            return self._read(Reading(sources), identity, transformers, want)
 
-    def _read(self, reading: Reading, identity: Identity, transformers: Transformers) -> Build:
+    def _read(self, reading: Reading, identity: Identity, transformers: Transformers, want: Want) -> Build:
         return Build(
             identity=identity,
             transformers=transformers,
             registry=attempt(_no_classes, reading),
             quantization=attempt(formats.read_quantization, reading),
+            vendor_quantization=attempt(serving.read_vendors, reading),
+            kv_cache_dtypes=attempt(serving.read_cache_types, reading),
+            reasoning_parsers=attempt(serving.read_reasoning, reading),
+            speculative=attempt(serving.read_speculative, reading),
+            flags=attempt(flags.read_flags, reading) if want.flags else NOT_ASKED,
+            flag_syntax=attempt(flags.read_flag_syntax, reading) if want.flags else NOT_ASKED,
+            launchers=attempt(serving.read_launchers, reading),
+            load_formats=attempt(serving.read_load_formats, reading),
             gguf_architectures=attempt(architectures.read_gguf_architectures, reading),
             gguf_types=attempt(formats.read_gguf_types, reading),
             gguf_vocabularies=attempt(formats.read_vocabularies, reading),

@@ -23,6 +23,7 @@ BUILDERS = ("llama_model_mapping", "build_arch_graph", "build_graph", "llama_bui
 """Functions that choose an architecture's code, newest first: the model's class, or its graph."""
 PLACEHOLDER = "(unknown)"
 LOADERS = ("llama.h", "llama.cpp")
+FILES = tuple(dict.fromkeys((*NAMED_IN, *BUILT_IN, *LOADERS)))
 OLD_MAGIC = "LLAMA_FILE_MAGIC"
 """Of the formats before GGUF, which name no architecture."""
 _GGUF = re.compile(r"\bgguf_\w+\s*\(")

@@ -17,6 +17,7 @@ PROJECTORS = (
     "tools/mtmd/clip-impl.h", "tools/mtmd/clip.cpp", "examples/llava/clip-impl.h", "examples/llava/clip.cpp",
 )  # fmt: skip
 PROJECTOR_NAMES = "PROJECTOR_TYPE_NAMES"
+FILES = (*TYPES, *VOCABULARIES, *PROJECTORS)
 MODEL, SPLIT = "tokenizer_model", "tokenizer_pre"
 """Local variables that hold ``tokenizer.ggml.model`` and ``tokenizer.ggml.pre``."""
 SPLIT_MODELS = ("gpt2",)
