@@ -69,6 +69,7 @@ FIELDS: Mapping[str, Convert] = {
     "arch_name": _text,
     "gpus": _whole,
     "memory": Bytes.parse,
+    "visible_memory": Bytes.parse,
     "unified_memory": _truth,
     "bandwidth": _rate,
     "compute": Compute.parse,

@@ -25,6 +25,8 @@ class Machine:
     gpus: Fact[int]
     memory: Fact[Bytes]
     """Of one accelerator, nominal."""
+    visible_memory: Fact[Bytes]
+    """Of one accelerator, as CUDA or HIP reports it (``cudaMemGetInfo``): less than the nominal figure."""
     unified_memory: Fact[bool]
     bandwidth: Fact[Rate]
     compute: Fact[Compute]

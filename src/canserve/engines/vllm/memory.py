@@ -1,0 +1,202 @@
+"""vLLM's memory: from a request and the weights of every rank to the cache, as each release counts and prints it.
+
+What differs between releases is in ``rules/memory_vllm.toml``; ``cache`` makes the layers' cache specs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from canserve.engines.vllm.batch import Start, read_start
+from canserve.engines.vllm.cache import grouping
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.memory.activation import Sampling, Work, activation, stage_layers
+from canserve.memory.cache.capacity import Pool
+from canserve.memory.cache.groups import Unequal
+from canserve.memory.cache.spec import Growth
+from canserve.memory.fields import Lacking
+from canserve.memory.graphs import graph_memory
+from canserve.memory.options import BadOption
+from canserve.memory.overhead import free_at_start, outside_torch, total_memory
+from canserve.memory.quantity import GIB, Quantity
+from canserve.memory.request import RankMemory, Request, Serving
+from canserve.rules.memory import rules
+from canserve.subjects.parallel import Rank
+
+NOTHING = Quantity.exact(0, "not taken")
+
+
+def serving(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+    """What this release can hold. ``weights``: bytes a rank, in the order of the placement's ranks.
+
+    Missing: a number the config lacks, an option that is none, a release whose rules are not known, or layers
+    that the release cannot keep together.
+    """
+    found = rules("vllm", request.version)
+    if isinstance(found, Missing):
+        return found
+    if isinstance(request.model.config, Missing):
+        return request.model.config
+    try:
+        start = read_start(request, request.model.config.value, found.value)
+        return Known(_serving(start, weights), tuple(found.value.evidence(fact) for fact in SHOWN))
+    except Lacking as lack:
+        return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a config that states {lack.field}")
+    except BadOption as bad:
+        return bad.missing()
+    except Unequal as refused:
+        return Missing(
+            Cause.UNAVAILABLE, f"vllm {request.version} cannot keep these layers in one pool: {refused}"
+        )
+
+
+SHOWN = ("utilization", "used", "graphs", "grouping", "tokens", "batch")
+"""The rules that decided most; they are the answer's evidence."""
+
+
+def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
+    ranks = tuple(_rank(start, at, rank, weights[at]) for at, rank in enumerate(start.placement.ranks))
+    stages = [start.stage(number) for number in range(start.placement.parallel.pp)]
+    shared = grouping(stages, start.cache)
+    starts = min((_starts(start, at, memory) for at, memory in enumerate(ranks)), key=lambda each: each.value)
+    if shared is None:
+        raise Lacking("layers", "no layer that keeps a cache")
+    pool = Pool(shared, start.in_flight, start.shards, int(start.rules.value("null_block")))
+    holding = _Holding(start, pool, ranks)
+    return Serving(
+        ranks=ranks,
+        kv_bytes_per_token=holding.token_bytes(),
+        state_bytes_per_sequence=holding.state_bytes(),
+        block=shared.block,
+        kv_tokens=holding.over(holding.tokens, "printed as GPU KV cache size: " + start.rules.why("tokens")),
+        context=start.length,
+        max_context=holding.over(
+            lambda blocks: pool.longest(blocks, max(start.model_length, start.length)),
+            "the longest sequence whose blocks the pool has",
+        ),
+        max_concurrency=holding.over(
+            lambda blocks: pool.concurrency(blocks, start.length), f"sequences of {start.length} tokens"
+        ),
+        starts=starts,
+        notes=start.notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """What the pool holds, for the low, the expected and the high figure of the memory for it."""
+
+    start: Start
+    pool: Pool
+    ranks: tuple[RankMemory, ...]
+
+    def over(self, count: Callable[[int], float], why: str) -> Quantity:
+        """A count of the blocks, as an interval."""
+        low, value, high = (count(self.blocks(end)) for end in ("low", "value", "high"))
+        return Quantity(value, min(low, value), max(high, value), why)
+
+    def blocks(self, end: str) -> int:
+        """Blocks on every rank."""
+        room: dict[int, float] = {}
+        for rank, memory in zip(self.start.placement.ranks, self.ranks, strict=True):
+            have = getattr(memory.kv_available, end)
+            room[rank.pp] = min(have, room.get(rank.pp, have))
+        return self.start.blocks or self.pool.blocks([room[stage] for stage in sorted(room)])
+
+    def tokens(self, blocks: int) -> float:
+        """As this release prints them."""
+        groups = self.pool.grouping
+        match self.start.rules.value("tokens"):
+            case "concurrency":
+                return int(self.pool.concurrency(blocks, self.start.length) * self.start.length)
+            case "groups":
+                return blocks // len(groups.groups) * groups.block * self.start.shards
+            case _:
+                return blocks * groups.block
+
+    def token_bytes(self) -> int:
+        """Of all layers that grow, on the stage with the most."""
+        groups = self.pool.grouping
+        growing = [each.spec for each in groups.groups if each.spec.growth is not Growth.STATE]
+        return max(sum(size // spec.block for spec in growing) for size in groups.stage_bytes)
+
+    def state_bytes(self) -> int:
+        """Of recurrent state and windows, on the stage with the most."""
+        bounded = [each.spec for each in self.pool.grouping.groups if each.spec.growth is not Growth.FULL]
+        blocks = sum(spec.blocks(self.start.length, self.pool.in_flight) for spec in bounded)
+        return max(self.pool.grouping.stage_bytes) * blocks
+
+
+def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:
+    device = start.devices[at]
+    total = total_memory(device)
+    budget = total.times(start.utilization, f"{start.utilization:g} of it ({start.rules.why('utilization')})")
+    used = activation(_work(start, rank), start.batch, _sampling(start))
+    outside = outside_torch(start.placement, rank, device)
+    graphs = _graphs(start, rank)
+    taken = weights.plus(used).plus(outside)
+    if start.rules.value("graphs") == "subtracted":
+        taken = taken.plus(graphs.estimate)
+    if start.fixed_cache is not None:
+        available = Quantity.exact(start.fixed_cache, "as the option kv_cache_memory_bytes says")
+    else:
+        available = budget.minus(taken, "budget - weights - activation - outside torch - graphs' estimate")
+    return RankMemory(
+        total=total,
+        budget=budget,
+        weights=weights,
+        activation=used,
+        graphs=graphs.actual,
+        non_torch=outside,
+        kv_available=available,
+        host=Quantity(
+            8 * GIB, 4 * GIB, 16 * GIB, "left to the system and to the page cache that weights stream through"
+        )
+        if device.unified
+        else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Graphs:
+    actual: Quantity
+    estimate: Quantity
+
+
+def _graphs(start: Start, rank: Rank) -> _Graphs:
+    layers = len(start.stage(rank.pp))
+    actual = graph_memory(start.graph_sizes, layers, start.model.experts)
+    if start.second_runner and not start.rules.value("runner_graphs"):
+        return _Graphs(actual, NOTHING)
+    estimate = Quantity(actual.value * 0.85, 0, actual.high, f"estimated from two captures ({actual.why})")
+    return _Graphs(actual, estimate if start.graph_sizes else NOTHING)
+
+
+def _work(start: Start, rank: Rank) -> Work:
+    parallel = start.placement.parallel
+    return Work(
+        hidden=start.model.hidden,
+        vocabulary=start.model.vocabulary,
+        layers=stage_layers(start.model.layers, start.placement.layers, rank.pp),
+        tp=parallel.tp,
+        expert_ranks=parallel.ep,
+        last=rank.pp == parallel.pp - 1,
+        encoder=start.model.encoder and not start.text_only,
+    )
+
+
+def _sampling(start: Start) -> Sampling:
+    if start.second_runner:
+        return Sampling(1.6, 0.5, 2.6, "the second model runner skips top-k and top-p (0.25.1)")
+    value, low, high = start.rules.value("sampling")
+    return Sampling(value, low, high, f"{value:g} copies of the logits ({start.rules.why('sampling')})")
+
+
+def _starts(start: Start, at: int, memory: RankMemory) -> Quantity:
+    free = free_at_start(start.devices, start.placement, at)
+    if not start.rules.value("start_check"):
+        return free.minus(
+            memory.weights, "free memory less the weights; this release asks for nothing at start"
+        )
+    return free.minus(memory.budget, f"free memory less what it asks for ({start.rules.why('start_check')})")

@@ -1,0 +1,47 @@
+"""What a pool of blocks holds: sequences at once, tokens, the longest sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from canserve.memory.cache.groups import Grouping
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A grouping and the conditions under which it is filled."""
+
+    grouping: Grouping
+    in_flight: int
+    """Tokens computed at once."""
+    shards: int = 1
+    """Context parallel ranks."""
+    reserved: int = 0
+    """Blocks set aside before it is checked that a sequence fits."""
+
+    def blocks(self, available: Sequence[float]) -> int:
+        """Blocks on every rank: those of the stage that has room for the fewest. ``available``: bytes a stage."""
+        counts = [
+            int(room // size) for room, size in zip(available, self.grouping.stage_bytes, strict=True) if size
+        ]
+        return max(min(counts, default=0), 0)
+
+    def needed(self, length: int) -> int:
+        """Blocks that one sequence needs."""
+        return sum(each.spec.blocks(length, self.in_flight, self.shards) for each in self.grouping.groups)
+
+    def concurrency(self, blocks: int, length: int) -> float:
+        """Sequences of that length at once."""
+        return blocks / self.needed(length)
+
+    def longest(self, blocks: int, most: int) -> int:
+        """The longest sequence, at most ``most`` tokens; 0: not even one token fits."""
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.needed(middle) <= blocks - self.reserved:
+                low = middle
+            else:
+                high = middle - 1
+        return low
