@@ -138,16 +138,22 @@ def _remote(reader: Reader, case: Case, why: str) -> Verdict:
 
 def gates(reader: Reader, case: Case) -> tuple[Route | None, Passing]:
     """The way through the build, and the transformers releases that open all gates of the model at once."""
+    candidates(reader, case)  # where nothing is known of them, that is what to say
+    way, passing = route(reader, case)
+    return way, opened(reader, case, way, passing)
+
+
+def opened(reader: Reader, case: Case, way: Route | None, passing: Passing | None) -> Passing:
+    """The transformers releases that open all gates of a way at once; ``passing``: those of its fallback."""
     versions, _ = candidates(reader, case)
     together = Passing(versions, frozenset(versions))
-    way, passing = route(reader, case)
     if way is not None and way.way == "fallback" and passing is not None:
         together = together.both(passing)
     if way is not None and way.way in ("native", "converted"):
         found = resolved(reader, case, way.served_by)
         if found is not None:
             together = together.both(import_gate(reader, case, found.imports))
-    return way, together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
+    return together.both(_config(reader, case, versions)).both(known_gate(reader, case, versions))
 
 
 def runs_code_anyway(reader: Reader, case: Case) -> bool:

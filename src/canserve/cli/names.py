@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 import click
@@ -11,7 +11,11 @@ import click
 def nearest(typed: str, names: Iterable[str]) -> str:
     """`` Did you mean a, b or c?`` with a leading space, or nothing."""
     known = {name.lower(): name for name in names}
-    close = [known[name] for name in get_close_matches(typed.lower(), known, n=3)]
+    return either([known[name] for name in get_close_matches(typed.lower(), known, n=3)])
+
+
+def either(close: Sequence[str]) -> str:
+    """The same question about names that are already known to be close."""
     if not close:
         return ""
     return f" Did you mean {' or '.join(filter(None, (', '.join(close[:-1]), close[-1])))}?"

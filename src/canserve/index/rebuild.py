@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.index.at import At
 from canserve.index.places import loaded
+from canserve.index.rows import MAIN
 from canserve.index.shelf import Shelf, ShelfError
 from canserve.index.tables import KEPT, REQUIRES, Kept
 from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
@@ -58,11 +59,10 @@ def _position(shelf: Shelf, version: str) -> int | None:
     return shelf.position(wanted)
 
 
-def build_at(shelf: Shelf, position: int, only: frozenset[str] | None = None) -> Fact[Build]:
+def build_at(shelf: Shelf, position: int, without: frozenset[str] = frozenset()) -> Fact[Build]:
     """The build of a row; its evidence names the file that was read for it.
 
-    ``only``: the fields of ``Build`` to fill; the others are NOT_ASKED, which many releases are judged faster
-    without.
+    ``without``: fields of ``Build`` that stay NOT_ASKED; many releases are judged faster without them.
     """
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
@@ -71,9 +71,9 @@ def build_at(shelf: Shelf, position: int, only: frozenset[str] | None = None) ->
     if why := row.get("unreadable"):
         return Missing(Cause.UNREADABLE, f"{target}: {why}", look, f"judge it with --build {target}")
     at = At(shelf, position, Site(how, 0))
-    facts = {kept.field: _fact(kept, at, look) for kept in KEPT if only is None or kept.field in only}
+    facts = {kept.field: _fact(kept, at, look) for kept in KEPT if kept.field not in without}
     classes, registry = facts.pop("classes", NOT_ASKED), facts.pop("registry", NOT_ASKED)
-    requires = _requires(shelf, position, look) if only is None or REQUIRES in only else NOT_ASKED
+    requires = _requires(shelf, position, look) if REQUIRES not in without else NOT_ASKED
     return Known(
         Build(
             identity=_identity(shelf.project, row, requires, look),
@@ -96,7 +96,7 @@ def _fact(kept: Kept, at: At, look: tuple[Evidence, ...]) -> Fact[Any]:
 def _missing(table: str, shelf: Shelf, position: int, look: tuple[Evidence, ...]) -> Missing:
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
-    said = row.get("unread", {}).get(table)
+    said = row.get("unread", {}).get(table) or (row.get("shrank") if table == MAIN else None)
     why = f"{target}: {said}" if said else f"the release index holds no {table.replace('_', ' ')} of {target}"
     return Missing(
         Cause.UNREADABLE if said else Cause.UNREACHED, why, look, f"judge it with --build {target}"

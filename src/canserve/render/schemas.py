@@ -6,6 +6,7 @@ import json
 
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
+from canserve.render.released_shapes import MatrixShape, SinceShape
 from canserve.render.shapes import (
     BuildShape,
     CheckListShape,
@@ -21,6 +22,8 @@ SHAPES: dict[str, type] = {
     "model": ModelOutputShape,
     "machine": MachineOutputShape,
     "checks": CheckListShape,
+    "since": SinceShape,
+    "matrix": MatrixShape,
 }
 """By command: what its ``--format json`` prints."""
 

@@ -1,0 +1,53 @@
+"""``canserve since``: which releases serve a name."""
+
+from __future__ import annotations
+
+import click
+
+from canserve.cli.names import either
+from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, offline_option, quiet_option
+
+
+@click.command("since")
+@click.argument("name", metavar="NAME")
+@format_option("text", "json", "md")
+@offline_option
+@quiet_option
+def command(name: str, form: str, offline: bool, quiet: bool) -> int:
+    """Which releases of each engine serve NAME: the first, the last, and every gap.
+
+    NAME is an architecture, a model type, a GGUF architecture, or a model: a Hub id, a folder, a config.json
+    or a GGUF file. Answered from the release index that comes with canserve; only a model is read.
+
+    \b
+    canserve since Qwen3_5MoeForConditionalGeneration
+    canserve since glm4_moe_lite
+    canserve since ./model --format json
+
+    Exit codes: 0 some release serves it, 1 none does or the name is unknown, 3 it could not be told.
+    """
+    from canserve.api import Options
+    from canserve.api.released import UnknownNameError, since
+
+    with Progress(quiet) as progress:
+        try:
+            report = since(name, Options(offline=offline, progress=progress))
+        except UnknownNameError as error:
+            click.echo(f"Error: {error}.{either(error.nearest)}", err=True)
+            click.echo("hint: canserve matrix lists every architecture", err=True)
+            return 1
+    if form == "json":
+        from canserve.render.released_structure import since_output
+        from canserve.render.structure import to_json
+
+        emit(to_json(since_output(report)))
+    elif form == "md":
+        from canserve.render.since_text import since_markdown
+
+        emit(since_markdown(report))
+    else:
+        from canserve.render.since_text import since_text
+
+        emit(since_text(report, look()))
+    said = {one.word for answers in report.answers for one in answers.engines}
+    return 0 if "yes" in said else UNKNOWN if "unknown" in said else 1

@@ -1,0 +1,230 @@
+"""Which releases of an engine serve a name: listed is one question, usable another; both for every release.
+
+Each release is judged by the gates of ``check`` over its indexed build. Support comes and goes, so neighbours
+are put together only where they were all read and all answer alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from packaging.version import Version
+
+from canserve.checks.architecture import MODULE_PRESENT, REGISTERED, Route, route
+from canserve.checks.case import Case
+from canserve.checks.config import PARSABLE, REMOTE, SATISFIED, opened
+from canserve.checks.gates import Passing, condition, resolved
+from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
+from canserve.checks.reader import Check, Reader, Unread
+from canserve.facts import Fact, Known, Missing
+from canserve.index.names import Subject
+from canserve.index.runs import Column, Run, runs_of
+from canserve.subjects.build import Build
+from canserve.subjects.model import Model
+from canserve.verdict import Finding, No, Unknown, Word, Yes, word
+
+GATES = (REGISTERED, MODULE_PRESENT, PARSABLE, SATISFIED, REMOTE)
+"""The checks that decide whether a release serves an architecture at all."""
+LEFT_OUT = frozenset(
+    {
+        "attention_backends", "draft_classes", "flag_syntax", "flags", "kv_cache_dtypes", "launchers",
+        "reasoning_parsers", "requires", "speculative", "tool_parsers", "vendor_quantization",
+    }
+)  # fmt: skip
+"""Fields of a build that none of these checks reads."""
+Days = Mapping[str, str]
+"""Transformers release to the day of its upload, ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one release takes a model, or several neighbours that answer alike."""
+
+    way: str
+    """``native``, ``converted``, ``fallback`` (through transformers' own class), ``remote`` (the repository's),
+    ``gguf`` (as its file says), ``none``; ``unknown``: it could not be told."""
+    served_by: str | None
+    """The registered class or the wrapper that does the work."""
+    usable: Word
+    """Whether some transformers that the release allows opens every gate."""
+    because: str
+    """Why not; empty for a yes."""
+    check: str | None = None
+    """The check that decided it; None for a yes."""
+    needs: tuple[str, ...] = ()
+    """What the user must see to; empty: any transformers that the release allows will do."""
+    ahead: bool = False
+    """Whether every transformers that opens the gates came out after the release itself: the release allows
+    the pair, but nobody can have tried it then."""
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What neighbours must have in common to be told as one; their reasons may name other numbers."""
+        return self.way, self.served_by, self.usable, self.check, self.needs, self.ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring releases with one answer."""
+
+    run: Run
+    answer: Answer
+    """Its reason is that of the newest of them."""
+    transformers: tuple[str, str] | None
+    """Oldest and newest transformers release that opens every gate of some release in it; None: none does, or
+    none matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What builds say of a name that they no longer serve."""
+
+    run: Run
+    """The releases that say so."""
+    name: str
+    last: str
+    """The last version that served it, in the builds' own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """One engine's answer about one model: every indexed release is in exactly one stretch."""
+
+    column: Column
+    stretches: tuple[Stretch, ...]
+    dropped: tuple[Dropped, ...]
+
+    @property
+    def usable(self) -> tuple[Stretch, ...]:
+        """Those that surely serve it, oldest first."""
+        return tuple(stretch for stretch in self.stretches if stretch.answer.usable == "yes")
+
+    @property
+    def lists(self) -> tuple[Run, ...]:
+        """Releases that register the architecture themselves, whether or not they can serve it."""
+        return self.together(stretch for stretch in self.stretches if stretch.answer.way == "native")
+
+    def together(self, stretches: Iterable[Stretch]) -> tuple[Run, ...]:
+        """The releases of these stretches, neighbours put together whatever else tells them apart."""
+        positions = {release.version: at for at, release in enumerate(self.column.releases)}
+        runs = (stretch.run for stretch in stretches)
+        inside = (range(positions[run.first.version], positions[run.last.version] + 1) for run in runs)
+        return runs_of(self.column, (at for run in inside for at in run))
+
+    @property
+    def word(self) -> Word:
+        """Whether any release serves it; unknown where none does but of some it could not be told."""
+        said = {stretch.answer.usable for stretch in self.stretches}
+        return next((word for word in _BEST if word in said), "unknown")
+
+    def current(self, run: Run) -> bool:
+        """Whether a run ends with the newest indexed release."""
+        return bool(self.column.releases) and run.last == self.column.releases[-1]
+
+
+_BEST: tuple[Word, ...] = ("yes", "unknown", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What all engines say of one subject."""
+
+    subject: Subject
+    engines: tuple[Since, ...]
+
+
+def since(model: Model, column: Column, builds: Sequence[Fact[Build]], days: Days) -> Since:
+    """Judge every release of one engine; ``builds`` in the order of the column's releases."""
+    judged = []
+    for build, release in zip(builds, column.releases, strict=True):
+        answer, passing = _judged(model, build)
+        if answer.usable == "yes" and passing is not None and release.date:
+            first = min((days.get(version, "") for version in passing.passed), default="")
+            answer = replace(answer, ahead=first > release.date)
+        judged.append((answer, passing))
+    return Since(column, tuple(_stretches(column, judged)), tuple(_dropped(model, column, builds)))
+
+
+def _stretches(column: Column, judged: Sequence[tuple[Answer, Passing | None]]) -> Iterator[Stretch]:
+    start = 0
+    for end in range(1, len(judged) + 1):
+        if end < len(judged) and judged[end][0].kind == judged[start][0].kind:
+            continue
+        run = Run(column.releases[start], column.releases[end - 1], end - start)
+        yield Stretch(run, judged[end - 1][0], _bounds([passing for _, passing in judged[start:end]]))
+        start = end
+
+
+def _bounds(gates_of: Sequence[Passing | None]) -> tuple[str, str] | None:
+    """Oldest and newest release that passes anywhere; candidates are ordered oldest first."""
+    passed = {version for passing in gates_of if passing is not None for version in passing.passed}
+    ordered = sorted(passed, key=Version)
+    return (ordered[0], ordered[-1]) if ordered else None
+
+
+def _judged(model: Model, build: Fact[Build]) -> tuple[Answer, Passing | None]:
+    if isinstance(build, Missing):
+        return Answer("unknown", None, "unknown", build.why), None
+    case = Case(model, build.value)
+    if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
+        return _by_checks(case, "gguf", (REGISTERED, QUANTIZED)), None
+    reader = Reader()
+    try:
+        way, borrowed = route(reader, case)
+    except Unread as unread:
+        return Answer("unknown", None, "unknown", unread.missing.why), None
+    if way is None:
+        return Answer("none", None, "no", ""), None
+    try:
+        passing = opened(reader, case, way, borrowed)
+    except Unread:  # a build that does without transformers, or one of which too little is recorded
+        return _by_checks(case, way.way, GATES, way.served_by), None
+    if passing.passed and not _own_code(model) and _importable(reader, case, way):
+        return Answer(way.way, way.served_by, "yes", "", needs=condition(passing)), passing
+    return _by_checks(case, way.way, GATES, way.served_by), passing
+
+
+def _own_code(model: Model) -> bool:
+    return isinstance(model.auto_map, Missing) or bool(model.auto_map.value)
+
+
+def _importable(reader: Reader, case: Case, way: Route) -> bool:
+    """Whether the registered class is there and whole; of a wrapper nothing is asked."""
+    if way.way not in ("native", "converted"):
+        return True
+    found = resolved(reader, case, way.served_by)
+    return found is not None and not found.broken
+
+
+def _by_checks(case: Case, way: str, checks: Sequence[Check], served_by: str | None = None) -> Answer:
+    """The worst of what these checks say, in the words of the first one that says it."""
+    findings = [judged for check in checks if isinstance(judged := check.judge(case), Finding)]
+    if not findings:
+        return Answer(way, served_by, "unknown", "nothing could be judged")
+    decided = min(findings, key=lambda f: _ORDER[word(f.verdict)])
+    match decided.verdict:
+        case Yes():
+            needs = (need for f in findings if isinstance(f.verdict, Yes) for need in f.verdict.needs)
+            return Answer(way, served_by, "yes", "", needs=tuple(dict.fromkeys(needs)))
+        case No(because=because):
+            listed = "none" if decided.check == REGISTERED.name else way
+            return Answer(listed, served_by, "no", because, decided.check)
+        case Unknown(because=because):
+            return Answer(way, served_by, "unknown", because, decided.check)
+
+
+_ORDER: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
+
+
+def _dropped(model: Model, column: Column, builds: Sequence[Fact[Build]]) -> Iterator[Dropped]:
+    """What builds say of the model's architectures, neighbours that say the same together."""
+    names = model.architectures.value if isinstance(model.architectures, Known) else ()
+    for name in names:
+        said: dict[str, list[int]] = {}
+        for position, build in enumerate(builds):
+            dropped = build.value.dropped if isinstance(build, Known) else build
+            if isinstance(dropped, Known) and name in dropped.value:
+                said.setdefault(dropped.value[name], []).append(position)
+        for last, positions in said.items():
+            yield from (Dropped(run, name, last) for run in runs_of(column, positions))
