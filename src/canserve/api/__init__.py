@@ -247,6 +247,8 @@ def judge(it: Judged) -> BuildReport:
     for machine in it.machines or (None,):
         case = Case(it.model, build, machine, it.wish, release_history())
         for each in CHECKS:
+            if each.needs_layout:
+                continue
             judged = each.judge(case)
             if isinstance(judged, Finding):
                 findings.append(judged)

@@ -7,6 +7,7 @@ from canserve.checks import (
     config,
     flags,
     kv_cache,
+    layout,
     machine,
     parsers,
     pipeline,
@@ -36,5 +37,6 @@ CHECKS: tuple[Check, ...] = (
     parsers.CHECK,
     flags.CHECK,
     *machine.CHECKS,
+    *layout.CHECKS,
 )
-"""In the order in which a reader wants to see them: the class, its config, its files, the machine."""
+"""In the order in which a reader wants to see them: the class, its config, its files, the machine, the layout."""

@@ -8,10 +8,17 @@ from typing import Protocol
 
 from packaging.version import Version
 
-from canserve.facts import Evidence
+from canserve.facts import Cause, Evidence, Fact, Missing
+from canserve.layout.judged import Judged
+from canserve.memory.request import Serving
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
+from canserve.subjects.parallel import Device, Parallel, Placement
+
+NOT_COMPUTED = Missing(
+    Cause.UNREACHED, "what its memory holds was not computed", ask="plan it: canserve plan MODEL --on ..."
+)
 
 
 class History(Protocol):
@@ -95,17 +102,48 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Deployment:
+    """One way to spread the model over machines, and what the engine's memory rules say of it."""
+
+    layouts: Judged
+    """The machines, and the constraints applied to them."""
+    parallel: Parallel
+    placement: Placement | None = None
+    """None: the degrees are not legal, or the machines have no room."""
+    devices: tuple[Device, ...] = ()
+    """One a rank of the placement; empty: not known."""
+    serving: Fact[Serving] = NOT_COMPUTED
+    sequences: int = 1
+    """Sequences of the full context that have to fit at once."""
+
+    def __str__(self) -> str:
+        degrees = self.parallel
+        words = [f"TP{degrees.tp}"]
+        words += [f"PP{degrees.pp}"] if degrees.pp > 1 else []
+        words += [f"DP{degrees.dp}"] if degrees.dp > 1 else []
+        words += [f"EP{degrees.ep}"] if degrees.ep > 1 else []
+        hosts = self.layouts.question.hosts
+        placed = len({rank.machine for rank in self.placement.ranks}) if self.placement else len(hosts)
+        where = hosts[0].name if len(hosts) == 1 else f"{placed} machines"
+        return f"{' x '.join(words)} on {where}"
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """One model, one build, perhaps one machine."""
+    """One model, one build, perhaps one machine, perhaps one layout."""
 
     model: Model
     build: Build
     machine: Machine | None = None
     wish: Wish = field(default_factory=Wish)
     history: History = field(default_factory=NoHistory)
+    deployment: Deployment | None = None
+    """None: no layout is judged."""
 
-    def about(self, with_machine: bool) -> str:
-        """``MODEL on BUILD`` or ``BUILD on MACHINE``, for findings."""
+    def about(self, with_machine: bool, with_layout: bool = False) -> str:
+        """``MODEL with BUILD``, ``BUILD on MACHINE`` or ``MODEL with BUILD at TP2 on MACHINE``, for findings."""
+        if with_layout and self.deployment is not None:
+            return f"{self.model.subject} with {self.build.identity.subject} at {self.deployment}"
         if with_machine and self.machine is not None:
             return f"{self.build.identity.subject} on {self.machine.subject}"
         return f"{self.model.subject} with {self.build.identity.subject}"

@@ -63,10 +63,14 @@ class Check:
     """One sentence for the check reference: what a yes means."""
     run: Callable[[Reader, Case], Verdict]
     needs_machine: bool = False
+    needs_layout: bool = False
+    """Whether it judges a layout; without one there is nothing to say, not even that it was skipped."""
 
     def judge(self, case: Case) -> Finding | Skipped:
         """Run the check on one case."""
-        about = case.about(self.needs_machine)
+        about = case.about(self.needs_machine, self.needs_layout)
+        if self.needs_layout and case.deployment is None:
+            return Skipped(self.name, about, "no layout was named")
         if self.needs_machine and case.machine is None:
             return Skipped(self.name, about, "no machine was named (--on)")
         reader = Reader()

@@ -78,5 +78,6 @@ def checks_markdown(checks: Iterable[Check]) -> str:
     lines = ["| check | a yes means | judged |", "|---|---|---|"]
     for check in checks:
         when = "with a machine" if check.needs_machine else "always"
+        when = "with a layout" if check.needs_layout else when
         lines.append(f"| {code(check.name)} | {markdown(check.claim)} | {when} |")
     return "\n".join(lines) + "\n"

@@ -254,6 +254,7 @@ class CheckReferenceShape:
     check: Annotated[str, "The name, a claim that never changes its meaning."]
     claim: Annotated[str, "What a yes means."]
     needs_machine: Annotated[bool, "Whether it is judged only where a machine is named."]
+    needs_layout: Annotated[bool, "Whether it is judged only where a layout on machines is."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,8 @@ def machine_output(machines: Iterable[Machine]) -> MachineOutputShape:
 
 def checks_output(checks: Iterable[Check]) -> CheckListShape:
     """The check reference."""
-    return CheckListShape(1, tuple(CheckReferenceShape(c.name, c.claim, c.needs_machine) for c in checks))
+    rows = (CheckReferenceShape(c.name, c.claim, c.needs_machine, c.needs_layout) for c in checks)
+    return CheckListShape(1, tuple(rows))
 
 
 def _fields(record: Build | Model | Machine | object) -> dict[str, object]:

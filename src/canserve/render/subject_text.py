@@ -148,6 +148,7 @@ def checks_text(checks: Iterable[Check], look: Look) -> str:
     page = Page(look)
     for check in checks:
         needs = " (where a machine is named)" if check.needs_machine else ""
+        needs = " (where a layout is judged)" if check.needs_layout else needs
         page.add(Row(label=check.name), Row(f"{check.claim}{needs}", indent=4))
     return page.render()
 

@@ -74,6 +74,7 @@ FIELDS: Mapping[str, Convert] = {
     "bandwidth": _rate,
     "compute": Compute.parse,
     "cpu_arch": _one_of("x86_64", "aarch64"),
+    "disk": Bytes.parse,
     "driver": _version,
     "cuda": _version,
     "libc": _version,

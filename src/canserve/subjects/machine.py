@@ -33,6 +33,8 @@ class Machine:
     """Peak of dense matrix products, of one accelerator."""
     cpu_arch: Fact[str]
     """``x86_64`` or ``aarch64``."""
+    disk: Fact[Bytes]
+    """Free for images and weights."""
     driver: Fact[str]
     """NVIDIA driver version, ``580.95.05``."""
     cuda: Fact[str]

@@ -1,0 +1,57 @@
+"""Checks whether a layout is legal: the constraints of ``layout``, one check each, by the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from canserve.checks.case import Case
+from canserve.checks.layout.deployed import deployed
+from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.layout import stages
+from canserve.layout.judged import CONSTRAINTS, ROOM
+from canserve.layout.place import Share
+from canserve.layout.ruling import Constraint
+from canserve.verdict import Verdict, Yes
+
+ALREADY = frozenset({stages.SUPPORTED.name})
+"""Checks of this name judge a build with or without a layout."""
+
+
+def _judge(constraint: Constraint) -> Callable[[Reader, Case], Verdict]:
+    def run(reader: Reader, case: Case) -> Verdict:
+        found = deployed(case)
+        ruling = found.layouts.ruling(constraint, found.parallel)
+        if ruling is None:
+            raise NotApplicable("the layout does not cut this")
+        healed = found.layouts.healed(found.parallel, ruling) if "tp" in constraint.axes else ruling
+        reader.cite(healed.evidence)
+        return healed.verdict
+
+    return run
+
+
+def _room(reader: Reader, case: Case) -> Verdict:
+    found = deployed(case)
+    share = found.layouts.share(found.parallel)
+    if not isinstance(share, Share):
+        reader.cite(share.evidence)
+        return share.verdict
+    for host in found.layouts.question.hosts:
+        reader.cite(host.machine.gpus.evidence)
+    ranks = found.parallel.ranks
+    return Yes(f"{ranks} of {found.layouts.question.gpus} accelerators are taken")
+
+
+CHECKS = (
+    *(
+        Check(constraint.name, constraint.claim, _judge(constraint), needs_layout=True)
+        for constraint in CONSTRAINTS
+        if constraint.name not in ALREADY
+    ),
+    Check(
+        ROOM,
+        "The machines have that many accelerators, in the shares that the engine needs.",
+        _room,
+        needs_layout=True,
+    ),
+)
