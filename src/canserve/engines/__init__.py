@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from canserve.engines.sources import Sources
+from canserve.facts import Fact
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import Build, Identity, Transformers, Want
 
 
@@ -46,6 +49,10 @@ class Engine(Protocol):
         ``requires`` are ``Requires-Dist`` lines; ``""``: any version, ``None``: not required. Most engines
         return ``requirements.requirement(requires, name)``; one that keeps its runtime in extras names them.
         """
+        ...
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        """What one release can hold. ``weights``: bytes a rank, in the order of the placement's ranks."""
         ...
 
 

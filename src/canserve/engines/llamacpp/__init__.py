@@ -14,7 +14,10 @@ from canserve.engines.llamacpp import architectures, converter, flags, formats, 
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
+from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -52,6 +55,10 @@ class LlamaCpp:
         """None: nothing that serves is Python; the package's requirements are those of its bindings."""
         del requires, name
         return None
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        """Its memory is not modelled."""
+        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

@@ -33,7 +33,10 @@ from canserve.engines.lmdeploy.registry import Registry
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
+from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import (
     Build,
     Fallback,
@@ -72,6 +75,10 @@ class LMDeploy:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install lmdeploy`` requires another package."""
         return requirement(requires, name)
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        """Its memory is not modelled."""
+        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

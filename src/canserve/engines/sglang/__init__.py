@@ -18,7 +18,10 @@ from canserve.engines.sglang.reading import Reading, attempt
 from canserve.engines.sglang.registry import Registry, read_registry
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
+from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -50,6 +53,10 @@ class SGLang:
         """
         found = requirement(requires, name, extras=("all", "srt"), project=self.name)
         return "" if found is None and name == "transformers" else found
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        """Its memory is not modelled."""
+        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

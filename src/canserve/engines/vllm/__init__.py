@@ -20,6 +20,7 @@ from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
 from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
 from canserve.engines.vllm.flags import read_flags
+from canserve.engines.vllm.memory import serving
 from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
 from canserve.engines.vllm.plan import first_round, second_round
 from canserve.engines.vllm.quantization import read_quantization, read_vendors
@@ -34,6 +35,8 @@ from canserve.engines.vllm.serving import (
     read_speculative,
 )
 from canserve.facts import Fact, Known
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
 
 
@@ -85,6 +88,10 @@ class VLLM:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install vllm`` requires another package."""
         return requirement(requires, name)
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        """What this release can hold of a model."""
+        return serving(request, weights)
 
 
 def _with_flags(build: Build, reading: Reading) -> Build:
