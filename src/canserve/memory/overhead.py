@@ -15,14 +15,14 @@ def outside_torch(placement: Placement, rank: Rank, device: Device) -> Quantity:
     """What grows outside torch between the start and the end of the start-up profile."""
     if device.unified:
         return _gib(
-            1.6, 0.1, 5.0, "on unified memory also what the host's processes take; GB10 logs, 0.21 to 0.26"
+            1.6, 0.1, 5.0, "on unified memory also what the host's processes take; logs of GB10"
         )
     peers = [other for other in placement.ranks if other.dp == rank.dp and other.pp == rank.pp]
     if len(peers) == 1 and placement.parallel.pp == 1:
-        return _gib(0.3, 0.15, 1.2, "context and libraries; vLLM 0.19.0 on H100 printed 0.24 to 0.46 GiB")
+        return _gib(0.3, 0.15, 1.2, "context and libraries; logs of H100 print 0.24 to 0.46 GiB")
     if len({other.machine for other in peers}) > 1 or len(peers) == 1:
         return _gib(1.0, 0.3, 2.5, "buffers of collectives between machines")
-    return _gib(1.9, 0.7, 2.7, "buffers of collectives; vLLM 0.19.0 on H100 printed 2.06 to 2.21 GiB")
+    return _gib(1.9, 0.7, 2.7, "buffers of collectives; logs of H100 print 2.06 to 2.21 GiB")
 
 
 def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Quantity:
@@ -35,7 +35,7 @@ def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Q
         return Quantity(0.94 * device.total, 0.82 * device.total_low, 0.98 * device.total_high, why)
     several = placement.parallel.tp > 1
     taken = (1.8, 0.8, 2.6) if several else (0.5, 0.2, 1.0)
-    why = "an idle device; vLLM 0.19.0 on H100 printed 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks"
+    why = "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks"
     return Quantity(
         device.total - taken[0] * GIB,
         device.total_low - taken[2] * GIB,
