@@ -13,6 +13,10 @@ KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num", "num
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 
 
+GATED = frozenset({"qwen3_next", "qwen3_5", "qwen3_5_moe"})
+"""Types whose attention has an output gate unless the config says otherwise."""
+
+
 def mixers(decoder: Decoder, number: int, word: str) -> tuple[Mixer, ...]:
     """The mixers of a layer of that kind."""
     if word in {"mlp", "moe"}:
@@ -49,7 +53,7 @@ def _attention(decoder: Decoder, number: int, word: str) -> Attention:
         span=Span(word),
         window=window,
         shares=_shared(decoder, number, word),
-        gated=fields.flag("attn_output_gate", False) or decoder.family == "qwen3_next",
+        gated=fields.flag("attn_output_gate", decoder.family in GATED),
         index_dim=_index_dim(fields, number),
     )
 

@@ -10,6 +10,8 @@ from canserve.memory.layers.kinds import Recurrence, Recurrent
 from canserve.memory.layers.text import Decoder
 
 MAMBA1 = frozenset({"mamba", "falcon_mamba", "jamba"})
+STATE_SPACE = MAMBA1 | {"nemotron_h", "granitemoehybrid", "bamba", "zamba2", "falcon_h1", "mamba2"}
+"""Types whose recurrent layers are Mamba's: transformers 5 writes ``linear_attention`` for these too."""
 LIGHTNING = frozenset({"minimax_text_01", "minimax_m1", "minimax", "bailing_hybrid"})
 
 
@@ -17,7 +19,7 @@ def recurrent(decoder: Decoder, word: str) -> Recurrent:
     """The recurrence of a layer of that kind. Raises Lacking."""
     if word == "conv":
         return _short(decoder)
-    if word == "mamba":
+    if word == "mamba" or decoder.family in STATE_SPACE:
         return _mamba1(decoder) if decoder.family in MAMBA1 else _mamba2(decoder)
     if decoder.fields.inner("linear_attn_config") is not None:
         return _kda(decoder)

@@ -10,9 +10,11 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.fields import Lacking
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.text import Decoder, decoder
+from canserve.memory.weights.blocks.ahead import ahead
 from canserve.memory.weights.blocks.draft import Draft, Part, TooLong
 from canserve.memory.weights.blocks.style import ALIASES, STYLES, Style
 from canserve.memory.weights.blocks.text import Text, text
+from canserve.memory.weights.blocks.towers import TOWER_KEYS, WRAPPINGS, Wrapping
 from canserve.memory.weights.loading import declared_dtype, is_tied
 from canserve.memory.weights.quantized import stored_tensors
 from canserve.subjects.model import Model, Quantization
@@ -30,11 +32,11 @@ class UnknownFamily(Lacking):
 ASK = "point to the folder or Hub id with headers"
 
 
-def implied(model: Model) -> Fact[tuple[Tensor, ...]]:
+def implied(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     """Every tensor of a checkpoint with this config: names, shapes, dtypes, quantized as it says.
 
     Missing names the number that the config lacks, or the model type whose parameter list is not known: such a
-    model is never taken for another one.
+    model is never taken for another one. Without ``towers`` only the decoder is listed, and asked for.
     """
     if isinstance(model.config, Missing):
         return model.config
@@ -42,7 +44,7 @@ def implied(model: Model) -> Fact[tuple[Tensor, ...]]:
         return model.quantization
     config, evidence = model.config.value, model.config.evidence
     try:
-        tensors = implied_tensors(config, model.quantization.value)
+        tensors = implied_tensors(config, model.quantization.value, towers)
     except Lacking as lack:
         look = Evidence(model.subject, "config.json", str(lack))
         ask = ASK if isinstance(lack, UnknownFamily) else f"a config that states {lack.field}, or {ASK}"
@@ -53,20 +55,43 @@ def implied(model: Model) -> Fact[tuple[Tensor, ...]]:
     return Known(tensors, evidence)
 
 
-def implied_tensors(config: Mapping[str, Any], quantization: Quantization | None) -> tuple[Tensor, ...]:
+def implied_tensors(
+    config: Mapping[str, Any], quantization: Quantization | None, towers: bool = True
+) -> tuple[Tensor, ...]:
     """The same from a config. Raises Lacking and TooLong."""
-    dtype = declared_dtype(config) or "BF16"
-    return stored_tensors(parts(config), quantization, dtype)
+    return stored_tensors(parts(config, towers), quantization, declared_dtype(config) or "BF16")
 
 
-def parts(config: Mapping[str, Any]) -> list[Part]:
+def parts(config: Mapping[str, Any], towers: bool = True) -> list[Part]:
     """The parameters before quantization. Raises Lacking and TooLong."""
     found = decoder(config)
     style = style_of(found)
+    wrapping = _wrapping(found)
     draft = Draft()
-    root, head = ("model", "lm_head")
-    text(draft, Text(found, read_layers(config), replace(style, root=root), is_tied(config), head))
+    head = style.head
+    if wrapping is not None:
+        style, head = replace(style, root=wrapping.root), wrapping.head
+    model = Text(found, read_layers(config), style, is_tied(config), head)
+    text(draft, model)
+    ahead(draft, model)
+    if wrapping is not None and towers:
+        tower = found.whole.inner(wrapping.key)
+        if tower is None:
+            raise Lacking(wrapping.key)
+        wrapping.tower(draft, tower, found.whole, model.hidden)
     return draft.parts
+
+
+def _wrapping(found: Decoder) -> Wrapping | None:
+    """How a tower is joined to the decoder; None: there is none. Raises UnknownFamily for an unknown one."""
+    whole = found.whole
+    kind = whole.text("model_type") or found.family
+    named = whole.sequence("architectures") or ()
+    if kind in WRAPPINGS and not any(str(name).endswith("ForCausalLM") for name in named):
+        return WRAPPINGS[kind]
+    if any(whole.inner(key) is not None for key in TOWER_KEYS):
+        raise UnknownFamily(Decoder(whole, kind, whole))
+    return None
 
 
 def style_of(found: Decoder) -> Style:

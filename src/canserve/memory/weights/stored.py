@@ -17,9 +17,12 @@ def stored(model: Model) -> Fact[tuple[Tensor, ...]]:
             return fact
 
 
-def tensors_of(model: Model) -> Fact[tuple[Tensor, ...]]:
-    """The tensors to reckon with: headers win over the config, which is asked where there are none."""
+def tensors_of(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
+    """The tensors to reckon with: headers win over the config, which is asked where there are none.
+
+    Without ``towers`` a config need not describe them.
+    """
     found = stored(model)
     if isinstance(found, Known):
         return found
-    return implied(model)
+    return implied(model, towers)

@@ -17,8 +17,8 @@ def attention(draft: Draft, mixer: Attention, hidden: int, style: Style, fields:
     own = mixer.shares is None
     if len(style.qkv) == 1:
         draft.linear(style.qkv[0], sum(rows), hidden, bias)
-    else:
-        for name, outputs in zip(style.qkv, rows, strict=True):
+    else:  # fewer than three names: keys serve as values
+        for name, outputs in zip(style.qkv, rows, strict=False):
             if own or name == style.qkv[0]:
                 draft.linear(name, outputs, hidden, bias)
     draft.linear(style.output, hidden, out, holds(style.output_bias, fields))
@@ -39,8 +39,9 @@ def _norms(draft: Draft, mixer: Attention, style: Style, own: bool) -> None:
                 draft.norm(name, mixer.head_dim, bool(style.norm_bias) and style.qk_names[0] == "q_layernorm")
 
 
-def latent(draft: Draft, mixer: Latent, hidden: int, bias: bool) -> None:
+def latent(draft: Draft, mixer: Latent, hidden: int, fields: Fields) -> None:
     """Compressed queries, keys and values, and the indexer of sparse attention."""
+    bias = fields.flag("attention_bias", False)
     queries = mixer.heads * (mixer.nope_dim + mixer.rope_dim)
     if mixer.q_rank:
         draft.linear("q_a_proj", mixer.q_rank, hidden, bias)
@@ -52,6 +53,8 @@ def latent(draft: Draft, mixer: Latent, hidden: int, bias: bool) -> None:
     draft.norm("kv_a_layernorm", mixer.kv_rank)
     draft.linear("kv_b_proj", mixer.heads * (mixer.nope_dim + mixer.v_head_dim), mixer.kv_rank)
     draft.linear("o_proj", hidden, mixer.heads * mixer.v_head_dim, bias)
+    if fields.flag("mla_use_output_gate", False):
+        draft.linear("g_proj", mixer.heads * mixer.v_head_dim, hidden)
     if mixer.index_heads and mixer.index_own:
         with draft.under("indexer"):
             draft.linear("wq_b", mixer.index_heads * mixer.index_dim, mixer.q_rank or hidden)

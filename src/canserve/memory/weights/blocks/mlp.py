@@ -32,11 +32,12 @@ def experts(draft: Draft, mlp: Experts, hidden: int, style: Style, fields: Field
         if moe.correction:
             rows = (1, mlp.number) if moe.correction.startswith("moe_statics") else (mlp.number,)
             draft.plain(moe.correction, *rows, dtype="F32")
+        if moe.table:
+            draft.plain(moe.table, fields.number("vocab_size"), mlp.per_token, dtype="I64")
         with draft.under(moe.experts):
             _routed(draft, mlp, inner, moe)
         if inner != hidden:
-            draft.linear("fc1_latent_proj", inner, hidden)
-            draft.linear("fc2_latent_proj", hidden, inner)
+            _latent(draft, inner, hidden, fields)
     # A shared expert beside the mixture, not inside it, lies in the layer itself.
     with draft.under("" if moe.stacked == "apart" else moe.at):
         if mlp.shared_width and moe.shared:
@@ -44,6 +45,18 @@ def experts(draft: Draft, mlp: Experts, hidden: int, style: Style, fields: Field
                 _matrices(draft, mlp.shared_width, hidden, style, holds(style.mlp_bias, fields))
             if moe.shared_gate:
                 draft.plain(f"{moe.shared_gate}.weight", 1, hidden)
+
+
+def _latent(draft: Draft, inner: int, hidden: int, fields: Fields) -> None:
+    """Projections into the narrower space that the experts work in, and back."""
+    if fields.has("moe_latent_size"):
+        draft.linear("fc1_latent_proj", inner, hidden)
+        draft.linear("fc2_latent_proj", hidden, inner)
+        return
+    draft.linear("routed_expert_down_proj", inner, hidden)
+    if fields.flag("latent_moe_use_norm", False):
+        draft.norm("routed_expert_norm", inner)
+    draft.linear("routed_expert_up_proj", hidden, inner)
 
 
 def _routed(draft: Draft, mlp: Experts, hidden: int, moe: Moe) -> None:
@@ -56,6 +69,9 @@ def _routed(draft: Draft, mlp: Experts, hidden: int, moe: Moe) -> None:
         case "columns":
             draft.stacked("gate_up_proj", number, 2 * width, hidden, flipped=True)
             draft.stacked("down_proj", number, hidden, width, flipped=True)
+            if moe.stacked_bias:
+                draft.plain("gate_up_proj_bias", number, 2 * width)
+                draft.plain("down_proj_bias", number, hidden)
         case "apart":
             draft.stacked(f"{gate}.weight", number, width, hidden)
             draft.stacked(f"{up}.weight", number, width, hidden)

@@ -26,9 +26,13 @@ class Moe:
     names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     stacked: str = ""
     """How all experts lie in one tensor: ``rows`` (outputs first), ``columns`` (inputs first), ``apart`` (three
-    tensors, outputs first, with ``weight`` in their names); empty: each expert on its own."""
+    tensors, outputs first, with ``weight`` in their names), ``granite`` (as rows, other names); empty: each expert on its own."""
+    stacked_bias: bool = False
+    """Whether experts stacked by columns have biases."""
     correction: str = ""
     """Name of the bias that corrects the router's choice; empty: there is none."""
+    table: str = ""
+    """Name of a table that gives every token its experts; empty: there is none."""
     shared: str = "shared_experts"
     shared_gate: str = ""
 
@@ -42,7 +46,7 @@ class Style:
     embedding: str = "embed_tokens"
     final_norm: str = "norm"
     head: str = "lm_head"
-    head_bias: bool = False
+    head_bias: Flag = False
     norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
     norm_bias: Flag = False
     attention: str = "self_attn"
@@ -87,6 +91,11 @@ _BIASED = replace(
 _GLM4_MOE = replace(_HEAD_NORM, qk_flag=("use_qk_norm", False), output_bias=False, moe=_CORRECTED)
 _QWEN_MOE = Moe(shared="shared_expert", shared_gate="shared_expert_gate")
 _GEMMA3 = replace(_HEAD_NORM, norms=FOUR_NORMS)
+
+_GRANITE = Moe("block_sparse_moe", "router.layer", experts="", stacked="granite", shared="")
+_HYBRID = replace(
+    LLAMA, norms=("input_layernorm", "pre_ff_layernorm"), final_norm="final_layernorm", mlp="feed_forward"
+)
 
 STYLES: dict[str, Style] = {
     "llama": LLAMA,
@@ -159,7 +168,7 @@ STYLES: dict[str, Style] = {
     "olmoe": replace(_PLAIN_MLP, qk_norm="full"),
     "flex_olmo": replace(_AFTER),
     "phimoe": replace(
-        _PLAIN_MLP, norm_bias=True, head_bias=True, qkv_bias=("attention_bias", True),
+        _PLAIN_MLP, norm_bias=True, head_bias=("lm_head_bias", False), qkv_bias=("attention_bias", True),
         output_bias=("attention_bias", True), moe=_W123,
     ),
     "deepseek_v2": _PLAIN_MLP,
@@ -180,7 +189,7 @@ STYLES: dict[str, Style] = {
     ),
     "gpt_oss": replace(
         _PLAIN_MLP, qkv_bias=("attention_bias", True), output_bias=("attention_bias", True),
-        moe=Moe(router="router", router_bias=True, stacked="columns"),
+        moe=Moe(router="router", router_bias=True, stacked="columns", stacked_bias=True),
     ),
     "llama4": replace(
         _PLAIN_MLP, mlp="feed_forward",
@@ -196,7 +205,19 @@ STYLES: dict[str, Style] = {
     ),
     "mimo_v2_flash": replace(_PLAIN_MLP, output_bias=False, moe=_CORRECTED),
     "granitemoe": replace(
-        _PLAIN_MLP, moe=Moe("block_sparse_moe", "router.layer", stacked="granite", shared="")
+        _PLAIN_MLP, moe=_GRANITE
+    ),
+    "granitemoehybrid": replace(_PLAIN_MLP, moe=_GRANITE),
+    "granitemoeshared": replace(_PLAIN_MLP, moe=_GRANITE),
+    "jamba": replace(
+        _HYBRID, qkv_bias=False, output_bias=False, moe=Moe("feed_forward", "router"),
+    ),
+    "bamba": _HYBRID,
+    "falcon_h1": _HYBRID,
+    "deepseek_v4": replace(
+        LLAMA, root="", embedding="embed", head="head", norms=("attn_norm", "ffn_norm"), attention="attn",
+        mlp="ffn", mlp_names=("w1", "w3", "w2"), mlp_bias=False,
+        moe=Moe("ffn", names=("w1", "w3", "w2"), correction="gate.bias"),
     ),
     "hunyuan_v1_moe": replace(
         _HEAD_NORM, qk_names=("query_layernorm", "key_layernorm"), moe=Moe(router="gate.wg", shared="shared_mlp")
@@ -217,14 +238,14 @@ STYLES: dict[str, Style] = {
         moe=Moe("mixer", names=("", "up_proj", "down_proj"), correction="gate.e_score_correction_bias"),
     ),
     "kimi_linear": replace(
-        _PLAIN_MLP,
+        _PLAIN_MLP, mlp="mlp",
         moe=Moe("block_sparse_moe", names=("w1", "w3", "w2"), correction="gate.e_score_correction_bias"),
     ),
 }  # fmt: skip
 """Families by model type without ``_text``. One that is not here is unknown."""
 
 ALIASES = {
-    "lfm2_moe": "lfm2", "step3p7": "step3p5", "step3p7_flash": "step3p5", "mimo_v2": "mimo_v2_flash",
+    "lfm2_moe": "lfm2", "deepseek_ref": "deepseek_v4", "kimi_k3": "kimi_linear", "step3p7": "step3p5", "step3p7_flash": "step3p5", "mimo_v2": "mimo_v2_flash",
     "deepseek_llm": "llama", "deci_lm": "nemotron-nas", "mi_mo": "mimo", "mini_max_m2": "minimax_m2",
     "mini_max_m3": "minimax_m3", "kimi_k25": "kimi_k2", "qwen3_omni_moe": "qwen3_moe", "mi_mo_v2_flash":
     "mimo_v2_flash", "olmo_2": "olmo2", "deepseek_v3_2": "deepseek_v32",

@@ -69,7 +69,7 @@ def text(draft: Draft, model: Text) -> None:
         extras.after(draft, model.found, hidden)
     if not model.tied:
         draft.plain(f"{model.head}.weight", vocabulary, hidden)
-        if style.head_bias:
+        if holds(style.head_bias, model.fields):
             draft.plain(f"{model.head}.bias", vocabulary)
 
 
@@ -83,11 +83,13 @@ def decoder_layer(draft: Draft, layer: Layer, model: Text) -> None:
             _mixer(draft, mixer, model)
     for mlp in layer.mlps:
         match mlp:
-            case Dense():
+            case Dense() if not extras.shared_instead(model.found):
                 with draft.under(style.mlp):
                     dense(draft, extras.widened(mlp, layer, model.found), hidden, style, fields)
             case Experts():
-                experts(draft, mlp, hidden, style, fields)
+                experts(draft, mlp, hidden, extras.routed(style, layer, model.found), fields)
+            case _:
+                pass
     extras.layer(draft, layer, model.found, hidden)
 
 
@@ -108,10 +110,13 @@ def _mixer(draft: Draft, mixer: Mixer, model: Text) -> None:
     fields, hidden = model.fields, model.hidden
     match mixer:
         case Attention():
+            style = model.style
+            if extras.without_values(mixer, model.found):
+                style = replace(style, qkv=style.qkv[:2])
             own = replace(mixer, gated=False) if model.found.family in extras.GATES_APART else mixer
-            attention(draft, own, hidden, model.style, fields)
+            attention(draft, own, hidden, style, fields)
         case Latent():
-            latent(draft, mixer, hidden, fields.flag("attention_bias", False))
+            latent(draft, mixer, hidden, fields)
         case Compressed():
             compressed(draft, mixer, hidden, fields)
         case Recurrent():
