@@ -9,7 +9,7 @@ from typing import Any
 from canserve.facts import Evidence, Fact, Known
 from canserve.index.runs import Column, Release
 from canserve.index.shelf import Shelf, tabulate
-from canserve.index.since import Since, since
+from canserve.index.since import Question, Since, since
 from canserve.subjects.build import (
     Build,
     Fallback,
@@ -96,7 +96,7 @@ def build(requirement: str = ">=4", *, lists: bool = True, **facts: Any) -> Buil
 def told(model: Model, *builds: Fact[Build]) -> Since:
     """What these releases say of a model: 1.0, 1.1 ..., one a month."""
     months = tuple(Release(f"1.{at}", f"2026-{at + 1:02}-01") for at in range(len(builds)))
-    return since(model, Column("eng", "2026-12-01", months), builds, DAYS)
+    return since(Question(model, days=DAYS), Column("eng", "2026-12-01", months), builds)
 
 
 def past(model: Model, *builds: Build) -> Since:

@@ -57,6 +57,8 @@ class BuildReport:
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...] = ()
     """What the user should know of how it was read: a yanked file, a whole download, a second engine."""
+    indexed: str | None = None
+    """Date of the release index that it was judged from; None: from its own files."""
 
     @property
     def verdict(self) -> Verdict:
@@ -73,19 +75,23 @@ class Report:
     model: Model
     builds: tuple[BuildReport, ...]
     cost: Cost
+    chosen: bool = False
+    """No build was named: each is the most suitable release of its engine in the index."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all builds."""
-        order = ("no", "unknown", "yes")
+        """The worst verdict of all builds; where they were chosen the best, since one suitable release will do."""
+        order = ("yes", "unknown", "no") if self.chosen else ("no", "unknown", "yes")
         verdicts = sorted((build.verdict for build in self.builds), key=lambda v: order.index(word(v)))
         return verdicts[0] if verdicts else Unknown("no build was named", "name a build with --build")
 
 
 def check(
-    model: str, builds: Sequence[str], *, on: str | None = None, options: Options | None = None
+    model: str, builds: Sequence[str] = (), *, on: str | None = None, options: Options | None = None
 ) -> Report:
     """Judge each build for this model, and on this machine or cluster where one is named.
+
+    Without builds: the newest suitable release of every engine, from the release index alone.
 
     Raises SpecError when the machine or a flag is not written as it can be understood; what cannot be
     *read* is never an exception but an unknown verdict that says so.
@@ -94,15 +100,20 @@ def check(
     wish = _wish(options.flags)
     machines = _machines(on) if on else ()
     subject = read_model(model, options)
+    if not builds:
+        from canserve.api.newest import Wanted, newest_suitable
+
+        reports = newest_suitable(Wanted(subject, machines, on, wish, options))
+        return Report(subject, reports, Cost(), chosen=True)
     want = wanted(subject, wish, machines)
     cost = Cost()
-    reports = []
+    judged = []
     for target in builds:
         for arch, group in by_arch(machines, options.arch):
             reading = open_build(target, want, options, arch)
             cost += reading.cost
-            reports.append(judge(Judged(subject, reading, group, on, wish)))
-    return Report(subject, tuple(reports), cost)
+            judged.append(judge(Judged(subject, reading, group, on, wish)))
+    return Report(subject, tuple(judged), cost)
 
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:

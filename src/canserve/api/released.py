@@ -46,7 +46,7 @@ def since(name: str, options: Options | None = None) -> SinceReport:
     from canserve.index.names import Names, of_model
     from canserve.index.rebuild import build_at
     from canserve.index.runs import column_of
-    from canserve.index.since import LEFT_OUT, Answers
+    from canserve.index.since import LEFT_OUT, Answers, Question
     from canserve.index.since import since as ask
 
     options = options or Options()
@@ -59,7 +59,10 @@ def since(name: str, options: Options | None = None) -> SinceReport:
     answers = tuple(
         Answers(
             subject,
-            tuple(ask(subject.model, c, b, names.days) for c, b in zip(columns, builds, strict=True)),
+            tuple(
+                ask(Question(subject.model, days=names.days), column, of)
+                for column, of in zip(columns, builds, strict=True)
+            ),
         )
         for subject in subjects
     )

@@ -41,7 +41,7 @@ def transformers_version(ctx: click.Context, param: click.Parameter, value: str 
 def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Everything after ``--``; a word that is no flag is most likely a build without ``--build``."""
     if value and not value[0].startswith("-"):
-        hint = f" Did you mean --build {value[0]}?" if ctx.params.get("builds") is None else ""
+        hint = f" Did you mean --build {value[0]}?" if not ctx.params.get("builds") else ""
         raise click.UsageError(
             f"Got {value[0]!r} after the model. Flags for the engine follow --.{hint}", ctx
         )
@@ -53,7 +53,12 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 @click.argument("model")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, callback=engine_flags, metavar="[-- ENGINE FLAGS]")
 @click.option(
-    "-b", "--build", "builds", multiple=True, required=True, metavar="BUILD", help="A build to judge."
+    "-b",
+    "--build",
+    "builds",
+    multiple=True,
+    metavar="BUILD",
+    help="A build to judge; without one, which release of each engine to use.",
 )
 @click.option("-m", "--on", metavar="MACHINE", help="The machine it would run on.")
 @click.option(
@@ -77,8 +82,12 @@ def command(**chosen: Any) -> int:
     a virtual environment or a source tree. A MACHINE is a profile
     (`canserve machine --list` names them) or a cluster file.
 
+    Without any --build the release index answers: which release of each engine should I use? The newest that
+    suits, judged by the same checks; exit code 0 when some engine has one.
+
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
+    canserve check Qwen/Qwen3-8B --on profile:dgx-spark
     canserve check ./model --build ./venv --on profile:dgx-spark -- --reasoning-parser qwen3
     """
     return run(Wanted(**chosen))

@@ -16,6 +16,8 @@ from canserve.index.tables import KEPT, REQUIRES, Kept
 from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
 
 ORIGIN = "release, as the index has it"
+NOT_HELD = "the release index holds no "
+"""How the reason begins where a fact was never kept, though the release itself would tell it."""
 NOT_BESIDE = Missing(
     Cause.UNREACHED,
     "a release is not an environment, so nothing is beside it",
@@ -97,7 +99,7 @@ def _missing(table: str, shelf: Shelf, position: int, look: tuple[Evidence, ...]
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
     said = row.get("unread", {}).get(table) or (row.get("shrank") if table == MAIN else None)
-    why = f"{target}: {said}" if said else f"the release index holds no {table.replace('_', ' ')} of {target}"
+    why = f"{target}: {said}" if said else f"{NOT_HELD}{table.replace('_', ' ')} of {target}"
     return Missing(
         Cause.UNREADABLE if said else Cause.UNREACHED, why, look, f"judge it with --build {target}"
     )

@@ -7,12 +7,12 @@ are put together only where they were all read and all answer alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
 from canserve.checks.architecture import MODULE_PRESENT, REGISTERED, Route, route
-from canserve.checks.case import Case
+from canserve.checks.case import Case, Wish
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED, opened
 from canserve.checks.gates import Passing, condition, resolved
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
@@ -134,16 +134,27 @@ class Answers:
     engines: tuple[Since, ...]
 
 
-def since(model: Model, column: Column, builds: Sequence[Fact[Build]], days: Days) -> Since:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every release."""
+
+    model: Model
+    wish: Wish = field(default_factory=Wish)
+    days: Days = field(default_factory=dict)
+    more: tuple[Check, ...] = ()
+    """Checks beyond the gates that a release must not fail."""
+
+
+def since(asked: Question, column: Column, builds: Sequence[Fact[Build]]) -> Since:
     """Judge every release of one engine; ``builds`` in the order of the column's releases."""
     judged = []
     for build, release in zip(builds, column.releases, strict=True):
-        answer, passing = _judged(model, build)
+        answer, passing = _judged(asked, build)
         if answer.usable == "yes" and passing is not None and release.date:
-            first = min((days.get(version, "") for version in passing.passed), default="")
+            first = min((asked.days.get(version, "") for version in passing.passed), default="")
             answer = replace(answer, ahead=first > release.date)
         judged.append((answer, passing))
-    return Since(column, tuple(_stretches(column, judged)), tuple(_dropped(model, column, builds)))
+    return Since(column, tuple(_stretches(column, judged)), tuple(_dropped(asked.model, column, builds)))
 
 
 def _stretches(column: Column, judged: Sequence[tuple[Answer, Passing | None]]) -> Iterator[Stretch]:
@@ -163,26 +174,37 @@ def _bounds(gates_of: Sequence[Passing | None]) -> tuple[str, str] | None:
     return (ordered[0], ordered[-1]) if ordered else None
 
 
-def _judged(model: Model, build: Fact[Build]) -> tuple[Answer, Passing | None]:
+def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None]:
     if isinstance(build, Missing):
         return Answer("unknown", None, "unknown", build.why), None
-    case = Case(model, build.value)
+    model, case = asked.model, Case(asked.model, build.value, wish=asked.wish)
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
-        return _by_checks(case, "gguf", (REGISTERED, QUANTIZED)), None
+        return _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more)), None
     reader = Reader()
     try:
         way, borrowed = route(reader, case)
     except Unread as unread:
         return Answer("unknown", None, "unknown", unread.missing.why), None
     if way is None:
-        return Answer("none", None, "no", ""), None
+        return (
+            _by_checks(case, "none", (REGISTERED,)) if _open(case) else Answer("none", None, "no", "")
+        ), None
     try:
         passing = opened(reader, case, way, borrowed)
     except Unread:  # a build that does without transformers, or one of which too little is recorded
-        return _by_checks(case, way.way, GATES, way.served_by), None
-    if passing.passed and not _own_code(model) and _importable(reader, case, way):
+        return _by_checks(case, way.way, (*GATES, *asked.more), way.served_by), None
+    plain = passing.passed and not _own_code(model) and _importable(reader, case, way)
+    if plain and not asked.more:
         return Answer(way.way, way.served_by, "yes", "", needs=condition(passing)), passing
-    return _by_checks(case, way.way, GATES, way.served_by), passing
+    return _by_checks(case, way.way, (*GATES, *asked.more), way.served_by), passing
+
+
+def _open(case: Case) -> bool:
+    """Whether a release without a way may serve the model all the same: that is for the check to tell."""
+    named, plugins = case.model.architectures, case.build.plugins
+    return not (isinstance(named, Known) and named.value) or bool(
+        isinstance(plugins, Known) and plugins.value
+    )
 
 
 def _own_code(model: Model) -> bool:

@@ -8,7 +8,7 @@ from canserve.api import BuildReport, Report
 from canserve.checks.reader import Check
 from canserve.facts import Evidence
 from canserve.render.escape import code, markdown
-from canserve.render.text import by_advice, describe, in_short, name_of, own_skips, shared_skips
+from canserve.render.text import by_advice, chosen, describe, in_short, name_of, own_skips, shared_skips
 from canserve.verdict import No, Unknown, Yes, word
 
 
@@ -17,6 +17,8 @@ def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str
     machines = dict.fromkeys(build.machine for build in report.builds if build.machine)
     where = f" on {', '.join(map(code, machines))}" if machines else ""
     lines = [f"### {code(report.model.subject)}{where}: {word(report.verdict)}", ""]
+    if report.chosen:
+        lines += [markdown(chosen(report)), ""]
     lines += [markdown(describe(report.model)), "", "| verdict | build | because |", "|---|---|---|"]
     for build in report.builds:
         name = code(build.target).replace("|", "\\|")  # inside a table even a code span needs it

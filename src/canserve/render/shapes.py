@@ -78,6 +78,9 @@ class BuildVerdictShape:
     skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]
     notes: Annotated[tuple[str, ...], "What to know about the build beside its verdict: yanked, rebuilt ..."]
     unread: Annotated[Missing | None, "Why the whole build could not be read, if so."]
+    index_date: Annotated[
+        str | None, "Date of the release index it was judged from; null: from the build's own files."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,11 @@ class CheckShape:
 
     version: Annotated[Literal[1], "Of this format."]
     model: ModelShape
-    verdict: Annotated[Word, "The worst of all builds."]
+    verdict: Annotated[Word, "The worst of all builds; the best, where no build was named."]
     builds: tuple[BuildVerdictShape, ...]
+    chosen: Annotated[
+        bool, "No build was named: these are the most suitable releases of each engine, from the index alone."
+    ]
     cost: Annotated[Cost, "What reading moved over the network; what came from the cache does not count."]
 
 

@@ -46,6 +46,7 @@ def check_output(report: Report) -> CheckShape:
         model=_model(report.model),
         verdict=word(report.verdict),
         builds=tuple(_build_verdict(build) for build in report.builds),
+        chosen=report.chosen,
         cost=report.cost,
     )
 
@@ -80,6 +81,7 @@ def _build_verdict(report: BuildReport) -> BuildVerdictShape:
         skipped=report.skipped,
         notes=report.notes,
         unread=build if isinstance(build, Missing) else None,
+        index_date=report.indexed,
     )
 
 

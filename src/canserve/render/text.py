@@ -46,6 +46,18 @@ def _head(report: Report) -> Iterable[Row]:
     where = f" on {', '.join(machines)}" if machines else ""
     yield Row(f"{report.model.subject}{where}", style="bold")
     yield Row(describe(report.model), indent=2)
+    if report.chosen:
+        yield Row(chosen(report), indent=2)
+
+
+def chosen(report: Report) -> str:
+    """What a report without named builds is: where it comes from, and how to ask for more."""
+    dates = sorted({build.indexed for build in report.builds if build.indexed})
+    of = " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))) or "no date"
+    return (
+        f"the most suitable release of each engine, judged from the release index of {of} alone; "
+        "--build reads a release's own files"
+    )
 
 
 def describe(model: Model) -> str:

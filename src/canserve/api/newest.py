@@ -1,0 +1,193 @@
+"""Which release should I use? Every engine's releases, judged from the index alone, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from canserve.api import BuildReport, Judged, Options, judge, with_transformers
+from canserve.checks.case import Wish
+from canserve.facts import Fact, Known, Missing
+from canserve.index.rebuild import NOT_HELD, build_at
+from canserve.index.runs import Release, column_of
+from canserve.index.since import LEFT_OUT, Question, Since, Stretch, since
+from canserve.subjects.build import Build
+from canserve.subjects.machine import Machine
+from canserve.subjects.model import Model
+from canserve.trees.tree import Cost
+from canserve.verdict import Finding, No, Skipped, Unknown, Yes, word
+
+if TYPE_CHECKING:
+    from canserve.checks.reader import Check
+    from canserve.index.shelf import Shelf
+
+MOST = 40
+"""Releases of one engine that are judged in full before the best so far is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be served, where and how."""
+
+    model: Model
+    machines: tuple[Machine, ...]
+    on: str | None
+    wish: Wish
+    options: Options
+
+
+def newest_suitable(wanted: Wanted) -> tuple[BuildReport, ...]:
+    """One report an engine: its newest release that says yes, else the best there is and why it is no better."""
+    from canserve.index import projects, release_history
+
+    history = release_history()
+    shelves = [shelf for engine in projects() if (shelf := history.shelf(engine)) is not None]
+    days = _days()
+    return tuple(_of_engine(wanted, shelf, days) for shelf in shelves if shelf.releases)
+
+
+def _days() -> dict[str, str]:
+    from canserve.index import release_history
+    from canserve.index.names import Names
+
+    return dict(Names(release_history(), ()).days)
+
+
+def _of_engine(wanted: Wanted, shelf: Shelf, days: dict[str, str]) -> BuildReport:
+    column = column_of(shelf)
+    builds = [build_at(shelf, at, LEFT_OUT) for at in range(len(shelf.releases))]
+    if wanted.options.transformers is not None:
+        builds = [_beside(build, wanted.options.transformers) for build in builds]
+    asked = Question(wanted.model, wanted.wish, days, tuple(_more(wanted.model)))
+    found = since(asked, column, builds)
+    passed_over: list[BuildReport] = []
+    for release in _order(found):
+        report = _judged(wanted, shelf, release)
+        if isinstance(report.verdict, Yes):
+            return replace(report, notes=(*report.notes, *_notes(found, release, passed_over)))
+        passed_over.append(report)
+        if len(passed_over) == MOST:
+            break
+    best = next((report for report in passed_over if isinstance(report.verdict, Unknown)), passed_over[0])
+    return replace(best, notes=(*best.notes, *_without(found, passed_over, best)))
+
+
+def _more(model: Model) -> Iterator[Check]:
+    """What else is cheap to ask of every release: methods come and go."""
+    from canserve.checks.quantization.registered import REGISTERED
+
+    if isinstance(model.quantization, Known) and model.quantization.value is not None:
+        yield REGISTERED
+
+
+def _order(found: Since) -> Iterator[Release]:
+    """Releases in the order in which they are worth judging: likely ones first, each kind newest first.
+
+    Pre-releases and withdrawn releases come after all others of their kind. Where nothing is likely, the
+    newest release that lists the model stands for all, else the newest.
+    """
+    releases = found.column.releases
+    at = {release.version: position for position, release in enumerate(releases)}
+
+    def of(stretches: Iterable[Stretch]) -> list[Release]:
+        spans = [range(at[s.run.first.version], at[s.run.last.version] + 1) for s in stretches]
+        chosen = [releases[position] for span in spans for position in span]
+        return sorted(chosen, key=lambda release: (_settled(release), at[release.version]), reverse=True)
+
+    tried = [s for s in found.usable if not s.answer.ahead]
+    ahead = [s for s in found.usable if s.answer.ahead]
+    unsure = [s for s in found.stretches if s.answer.usable == "unknown"]
+    likely = [*of(tried), *of(unsure), *of(ahead)]
+    listing = [s for s in found.stretches if s.answer.way != "none"]
+    yield from likely or of(listing)[:1] or of(found.stretches)[:1]
+
+
+def _settled(release: Release) -> bool:
+    return not release.yanked and not Version(release.version).is_prerelease
+
+
+def _beside(build: Fact[Build], version: str) -> Fact[Build]:
+    return (
+        build
+        if isinstance(build, Missing)
+        else Known(with_transformers(build.value, version), build.evidence)
+    )
+
+
+def _judged(wanted: Wanted, shelf: Shelf, release: Release) -> BuildReport:
+    from canserve.probes.build import Reading
+
+    position = next(at for at, row in enumerate(shelf.releases) if row["version"] == release.version)
+    build = build_at(shelf, position)
+    if wanted.options.transformers is not None:
+        build = _beside(build, wanted.options.transformers)
+    target = f"{shelf.project}=={release.version}"
+    read = build.value if isinstance(build, Known) else build
+    reading = Reading(target, read, Cost(), _told(release))
+    report = judge(Judged(wanted.model, reading, wanted.machines, wanted.on, wanted.wish))
+    return replace(_held(report), indexed=shelf.built)
+
+
+def _told(release: Release) -> tuple[str, ...]:
+    return ("its authors have withdrawn this release (yanked)",) if release.yanked else ()
+
+
+def _held(report: BuildReport) -> BuildReport:
+    """Checks that ask for what the index does not hold are not judged here, and said so."""
+    findings: list[Finding] = []
+    skipped = list(report.skipped)
+    for finding in report.findings:
+        because = finding.verdict.because
+        if isinstance(finding.verdict, Unknown) and because.startswith(NOT_HELD):
+            how = f"not judged from the index: {because}; --build {report.target} reads the release itself"
+            skipped.append(Skipped(finding.check, finding.about, how))
+        else:
+            findings.append(finding)
+    return replace(report, findings=tuple(findings), skipped=tuple(skipped))
+
+
+def _notes(found: Since, chosen: Release, passed_over: Sequence[BuildReport]) -> Iterator[str]:
+    """How the release was chosen."""
+    yield _served(found)
+    if passed_over:
+        first = passed_over[0]
+        more = f" and {len(passed_over) - 1} more" if passed_over[1:] else ""
+        yield f"passed over for it: {first.target}{more} ({word(first.verdict)}: {_reason(first)})"
+    newest = found.column.releases[-1]
+    if not passed_over and newest != chosen:
+        yield f"the newest release is {newest.version}; {_why_not(found, newest)}"
+
+
+def _why_not(found: Since, newest: Release) -> str:
+    last = found.stretches[-1]
+    if not _settled(newest) and last.answer.usable == "yes":
+        return "it is a pre-release or was withdrawn"
+    return last.answer.because or "it does not serve the architecture"
+
+
+def _reason(report: BuildReport) -> str:
+    decided = next((f for f in report.findings if f.verdict == report.verdict), None)
+    return f"{decided.check}: {report.verdict.because}" if decided else report.verdict.because
+
+
+def _served(found: Since) -> str:
+    """Since when the engine serves it at all."""
+    runs = found.together(s for s in found.usable if not s.answer.ahead)
+    if not runs:
+        return "no release in the index surely serves the architecture with a transformers of its time"
+    first = runs[0].first
+    gaps = ", with gaps" if len(runs) > 1 else ""
+    return f"the architecture is served since {first.version} ({first.date}){gaps}"
+
+
+def _without(found: Since, judged: Sequence[BuildReport], best: BuildReport) -> Iterator[str]:
+    """What the best of those that are no yes stands for."""
+    yield _served(found)
+    releases = found.column.releases
+    if len(judged) > 1:
+        yield f"the {len(judged)} releases that come first were judged, none says yes; {best.target} is the best"
+    elif not found.usable and isinstance(best.verdict, No):
+        yield f"no release from {releases[0].version} to {releases[-1].version} does better"
