@@ -9,6 +9,7 @@ from typing import Any
 from canserve.facts import Evidence, Known
 from canserve.layout import Fixed, Host, Question
 from canserve.rules.machines import profile
+from canserve.subjects.build import Build, Identity, ModelClass, Site, Transformers
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import ONLY_CONFIG, Model, Quantization, Scheme
 from canserve.units import Bytes
@@ -63,3 +64,15 @@ def question(
 ) -> Question:
     places = tuple(host(f"m{number}", count) for number, count in enumerate(gpus))
     return Question(model(config), places, engine, version, fixed=Fixed(**fixed))
+
+
+def build(engine: str = "vllm", version: str = "0.25.1", **interfaces: bool | str | None) -> Build:
+    """A build whose class of any architecture here says this of itself."""
+    identity = Identity(
+        f"{engine}=={version}", engine, Known(version, SEEN), "wheel", Known("sha256:0", SEEN),
+        Known(("any",), SEEN), Known(None, SEEN), Known((), SEEN),
+    )  # fmt: skip
+    found = ModelClass("models.small", "Small", Site("models/small.py", 9), interfaces)
+    names = ("LlamaForCausalLM", "Qwen3MoeForCausalLM")
+    library = Transformers(Known("5.0.0", SEEN), Known(">=4", SEEN), ONLY_CONFIG)
+    return Build(identity, library, Known({}, SEEN), classes={name: Known(found, SEEN) for name in names})

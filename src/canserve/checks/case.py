@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from packaging.version import Version
 
 from canserve.facts import Cause, Evidence, Fact, Missing
-from canserve.layout.judged import Judged
-from canserve.memory.request import Serving
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device, Parallel, Placement
+
+if TYPE_CHECKING:
+    from canserve.layout.judged import Judged
+    from canserve.memory.request import Serving
 
 NOT_COMPUTED = Missing(
     Cause.UNREACHED, "what its memory holds was not computed", ask="plan it: canserve plan MODEL --on ..."

@@ -1,0 +1,251 @@
+"""Checks of a layout: a yes, a no and an unknown of each, and what is not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from spread import BLOCK_FP8, LLAMA, MOE, SEEN, build, model, question
+
+from canserve.checks import CHECKS
+from canserve.checks.case import Case, Deployment
+from canserve.checks.layout import judge
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.layout import Layout, layouts
+from canserve.layout.judged import Judged
+from canserve.layout.question import Question
+from canserve.memory.quantity import GIB, Quantity
+from canserve.memory.request import RankMemory, Serving
+from canserve.subjects.parallel import Device, Parallel
+from canserve.units import Bytes
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+
+BY_NAME = {check.name: check for check in CHECKS}
+GDN = {
+    **MOE, "model_type": "qwen3_next", "full_attention_interval": 4, "linear_num_value_heads": 32,
+    "linear_num_key_heads": 16, "linear_value_head_dim": 128, "linear_key_head_dim": 128,
+    "linear_conv_kernel_dim": 4, "num_experts": 512, "shared_expert_intermediate_size": 512,
+}  # fmt: skip
+
+
+def case(asked: Question, degrees: tuple[int, ...], **deployed: Any) -> Case:
+    parallel = Parallel(*degrees)
+    found = layouts(asked).at(parallel)
+    placement = found.placement if isinstance(found, Layout) else None
+    machine = asked.hosts[0].machine
+    ranks = placement.ranks if placement else ()
+    unified = deployed.pop("unified", False)
+    devices = tuple(Device(machine, 100 * GIB, 100 * GIB, 100 * GIB, None, unified, "") for _ in ranks)
+    deployment = Deployment(Judged(asked), parallel, placement, devices, **deployed)
+    return Case(asked.model, build(), None, deployment=deployment)
+
+
+def judged(name: str, asked: Question, *degrees: int, **deployed: Any) -> Verdict:
+    finding = BY_NAME[name].judge(case(asked, degrees, **deployed))
+    assert isinstance(finding, Finding), finding
+    return finding.verdict
+
+
+def skipped(name: str, asked: Question, *degrees: int, **deployed: Any) -> str:
+    found = BY_NAME[name].judge(case(asked, degrees, **deployed))
+    assert isinstance(found, Skipped), found
+    return found.because
+
+
+def without(field: str) -> Question:
+    return question({key: value for key, value in LLAMA.items() if key != field})
+
+
+def quantized(asked: Question, method: Any = BLOCK_FP8) -> Question:
+    return replace(asked, model=model(MOE, method))
+
+
+def seen(config: dict[str, Any], **more: Any) -> Question:
+    return question({**LLAMA, **config}, **more)
+
+
+VISION = {"vision_config": {"num_heads": 12}, "architectures": ["Glm4vForConditionalGeneration"]}
+
+CASES: list[tuple[str, Callable[[], Question], tuple[int, ...], type[Verdict]]] = [
+    ("heads-divide", question, (4,), Yes),
+    ("heads-divide", question, (3,), No),
+    ("heads-divide", lambda: without("num_attention_heads"), (4,), Unknown),
+    ("kv-heads-divide-or-replicate", question, (8,), Yes),
+    ("kv-heads-divide-or-replicate", lambda: question(gpus=(8, 8)), (16,), Yes),
+    ("kv-heads-divide-or-replicate", lambda: seen({"num_key_value_heads": 10, "num_attention_heads": 40, "hidden_size": 5120}), (4,), No),
+    ("kv-heads-divide-or-replicate", lambda: without("num_attention_heads"), (4,), Unknown),
+    ("state-heads-divide", lambda: question(GDN), (8,), Yes),
+    ("state-heads-divide", lambda: question(GDN, gpus=(32,)), (32,), No),
+    ("vocabulary-divides", lambda: seen({"vocab_size": 32003}), (4,), Yes),
+    ("vocabulary-divides", lambda: seen({"vocab_size": 151936}), (3,), No),
+    ("vocabulary-divides", lambda: without("vocab_size"), (4,), Unknown),
+    ("vocabulary-divides", lambda: seen({"vocab_size": 32003}, engine="other"), (4,), Unknown),
+    ("mlp-width-divides", question, (8,), Yes),
+    ("mlp-width-divides", lambda: seen({"intermediate_size": 14330}), (4,), No),
+    ("expert-width-divides", lambda: question(MOE), (8,), Yes),
+    ("expert-width-divides", lambda: question({**MOE, "moe_intermediate_size": 1540}), (8,), No),
+    ("expert-width-divides", lambda: question({**MOE, "moe_intermediate_size": 1540}), (8, 1, 1, 8), Yes),
+    ("expert-width-divides", lambda: question(MOE, engine="other"), (2, 1, 2), Unknown),
+    ("experts-cover-ranks", lambda: question(MOE), (8, 1, 1, 8), Yes),
+    ("experts-cover-ranks", question, (8, 1, 1, 8), No),
+    ("experts-cover-ranks", lambda: question(MOE, version="0.7.3"), (8, 1, 1, 8), No),
+    ("experts-cover-ranks", lambda: question(MOE), (8, 1, 1, 4), No),
+    ("experts-cover-ranks", lambda: question(MOE, engine="sglang", version="0.5.9"), (8, 1, 1, 4), Yes),
+    ("experts-cover-ranks", lambda: question(MOE, engine="other"), (8, 1, 1, 8), Unknown),
+    ("quantization-blocks-divide", lambda: quantized(question(MOE)), (4,), Yes),
+    ("quantization-blocks-divide", lambda: quantized(question(MOE)), (8,), No),
+    ("quantization-blocks-divide", lambda: quantized(question(MOE)), (8, 1, 1, 8), Yes),
+    ("quantization-blocks-divide", lambda: quantized(question(MOE, engine="other")), (8,), Unknown),
+    ("vision-heads-divide", lambda: seen(VISION), (4,), Yes),
+    ("vision-heads-divide", lambda: seen(VISION), (8,), No),
+    ("vision-heads-divide", lambda: replace(seen(VISION), whole_encoder=True), (8,), Yes),
+    ("vision-heads-divide", lambda: seen({"vision_config": {"num_heads": 12}}), (8,), Unknown),
+    ("layers-cover-stages", question, (1, 8), Yes),
+    ("layers-cover-stages", lambda: question(gpus=(64,)), (1, 33), No),
+    ("layers-cover-stages", lambda: without("num_hidden_layers"), (1, 2), Unknown),
+    ("data-parallel-allowed", question, (1, 1, 8), Yes),
+    ("data-parallel-allowed", lambda: question(version="0.7.3"), (1, 1, 2), No),
+    ("data-parallel-allowed", lambda: question(engine="sglang", version="0.5.9", gpus=(4, 4)), (4, 1, 2), No),
+    ("data-parallel-allowed", lambda: question(engine="other"), (1, 1, 2), Unknown),
+    ("machines-have-room", question, (8,), Yes),
+    ("machines-have-room", question, (16,), No),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "asked", "degrees", "expected"), CASES)
+def test_constraints(
+    name: str, asked: Callable[[], Question], degrees: tuple[int, ...], expected: type
+) -> None:
+    assert isinstance(judged(name, asked(), *degrees), expected)
+
+
+def test_a_machine_whose_accelerators_nobody_counted_is_unknown() -> None:
+    asked = question(gpus=(1,))
+    unstated = replace(asked, hosts=tuple(replace(host, stated=False) for host in asked.hosts))
+    assert isinstance(judged("machines-have-room", unstated, 2), Unknown)
+
+
+def test_a_no_names_the_nearest_size_that_is_legal_in_every_respect() -> None:
+    verdict = judged(
+        "heads-divide",
+        seen(
+            {"vocab_size": 32000, "hidden_size": 6656, "num_attention_heads": 52, "num_key_value_heads": 52}
+        ),
+        8,
+    )
+    assert isinstance(verdict, No)
+    assert verdict.fix == "use tensor parallel 4"
+
+
+def test_what_a_layout_does_not_cut_is_not_judged() -> None:
+    assert skipped("state-heads-divide", question(), 4)
+    assert skipped("expert-width-divides", question(), 4)
+    assert skipped("layers-cover-stages", question(), 4)
+    assert skipped("vision-heads-divide", question(), 4)
+
+
+def test_without_a_layout_no_layout_check_is_judged() -> None:
+    for check in CHECKS:
+        if check.needs_layout:
+            assert isinstance(check.judge(Case(model(LLAMA), build())), Skipped)
+
+
+# memory
+
+
+def gib(value: float, low: float | None = None, high: float | None = None) -> Quantity:
+    ends = (value if low is None else low, value if high is None else high)
+    return Quantity(value * GIB, ends[0] * GIB, ends[1] * GIB, "test")
+
+
+def memory(**parts: Quantity | None) -> RankMemory:
+    figures: dict[str, Any] = {
+        "total": gib(100), "budget": gib(90), "weights": gib(50), "activation": gib(2), "graphs": gib(1),
+        "non_torch": gib(1), "kv_available": gib(37),
+    }  # fmt: skip
+    return RankMemory(**(figures | parts))
+
+
+def serves(rank: RankMemory | None = None, **parts: Any) -> Fact[Serving]:
+    tokens = Quantity(100_000, 95_000, 105_000, "test")
+    figures: dict[str, Any] = {
+        "ranks": (rank or memory(),), "kv_bytes_per_token": 1 << 17, "state_bytes_per_sequence": 0, "block": 16,
+        "kv_tokens": tokens, "context": 32768, "max_context": tokens,
+        "max_concurrency": Quantity(3.05, 2.9, 3.2, "test"), "starts": gib(5, 4, 6),
+    }  # fmt: skip
+    return Known(Serving(**(figures | parts)), SEEN)
+
+
+NOT_KNOWN = Missing(Cause.UNAVAILABLE, "no rules for this release", ask="start it once")
+
+MEMORY: list[tuple[str, Fact[Serving], type]] = [
+    ("weights-fit", serves(), Yes),
+    ("weights-fit", serves(memory(weights=gib(95, 94, 96))), No),
+    ("weights-fit", serves(memory(weights=gib(89, 80, 95))), Unknown),
+    ("weights-fit", serves(memory(load_peak=gib(120))), No),
+    ("weights-fit", NOT_KNOWN, Unknown),
+    ("cache-fits-context", serves(), Yes),
+    ("cache-fits-context", serves(context=200_000), No),
+    ("cache-fits-context", serves(context=100_000), Unknown),
+    ("state-fits-sequences", serves(state_bytes_per_sequence=GIB), Yes),
+    ("state-fits-sequences", serves(state_bytes_per_sequence=GIB, rank=memory(kv_available=gib(0.5))), No),
+    ("state-fits-sequences", serves(state_bytes_per_sequence=GIB, rank=memory(kv_available=gib(1, 0.5, 2))), Unknown),
+    ("graphs-fit", serves(), Yes),
+    ("graphs-fit", serves(memory(budget=gib(99.5), kv_available=gib(46.5), graphs=gib(3))), No),
+    ("graphs-fit", serves(memory(budget=gib(98), kv_available=gib(45), graphs=gib(2, 1, 3))), Unknown),
+    ("start-memory-free", serves(), Yes),
+    ("start-memory-free", serves(starts=gib(-3, -4, -2)), No),
+    ("start-memory-free", serves(starts=gib(1, -2, 3)), Unknown),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "found", "expected"), MEMORY)
+def test_memory(name: str, found: Fact[Serving], expected: type) -> None:
+    assert isinstance(judged(name, question(), 1, serving=found), expected)
+
+
+def test_graphs_within_the_budget_are_not_counted_twice() -> None:
+    inside = memory(budget=gib(99.5), weights=gib(50), kv_available=gib(45.5), graphs=gib(1))
+    assert isinstance(judged("graphs-fit", question(), 1, serving=serves(inside)), Yes)
+
+
+@pytest.mark.parametrize(("reserve", "expected"), [(gib(8), Yes), (gib(12), No), (gib(10, 8, 12), Unknown)])
+def test_a_shared_memory_holds_the_system_too(reserve: Quantity, expected: type) -> None:
+    found = serves(memory(host=reserve))
+    assert isinstance(judged("host-memory-holds", question(), 1, serving=found, unified=True), expected)
+    assert "memory of their own" in skipped("host-memory-holds", question(), 1, serving=found)
+
+
+def test_more_sequences_at_once_than_fit() -> None:
+    asked, found = question(), serves()
+    assert isinstance(judged("cache-fits-context", asked, 1, serving=found, sequences=2), Yes)
+    assert isinstance(judged("cache-fits-context", asked, 1, serving=found, sequences=3), Unknown)
+    assert isinstance(judged("cache-fits-context", asked, 1, serving=found, sequences=8), No)
+
+
+def test_what_is_not_computed_is_said_once() -> None:
+    findings, rest = judge(case(question(), (1,), serving=NOT_KNOWN))
+    assert [each.check for each in findings if isinstance(each.verdict, Unknown)] == ["weights-fit"]
+    assert {"cache-fits-context", "graphs-fit"} <= {each.check for each in rest}
+
+
+def test_an_illegal_layout_holds_nothing() -> None:
+    assert skipped("weights-fit", question(), 3, serving=serves()) == "the layout is not legal"
+
+
+@pytest.mark.parametrize(("disk", "expected"), [("1 TB", Yes), ("1 GB", No)])
+def test_the_disk_holds_the_weights(disk: str, expected: type) -> None:
+    asked = question()
+    machine = replace(asked.hosts[0].machine, disk=Known(Bytes.parse(disk), SEEN))
+    stated = replace(asked, hosts=(replace(asked.hosts[0], machine=machine),))
+    assert isinstance(judged("disk-holds", stated, 1), expected)
+
+
+def test_a_disk_that_nobody_stated_is_not_judged_and_one_that_was_not_reached_is_unknown() -> None:
+    asked = question()
+    assert "states no disk" in skipped("disk-holds", asked, 1)
+    machine = replace(asked.hosts[0].machine, disk=Missing(Cause.UNREACHED, "host is down"))
+    away = replace(asked, hosts=(replace(asked.hosts[0], machine=machine),))
+    assert isinstance(judged("disk-holds", away, 1), Unknown)
