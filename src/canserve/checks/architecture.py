@@ -22,9 +22,10 @@ from canserve.checks.gates import (
     resolved,
     spans,
 )
+from canserve.checks.gguf import ORIGINAL, architecture_known, convertible
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known
-from canserve.subjects.build import Fallback, Registered
+from canserve.subjects.build import Fallback, Registered, gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 SHRANK = 0.9
@@ -140,6 +141,8 @@ def registered(reader: Reader, case: Case) -> Verdict:
     gguf = reader.try_read(case.model.gguf_architecture)
     if gguf is not None:
         return _gguf(reader, case, gguf)
+    if gguf_only(case.build):
+        return convertible(reader, case)
     names = wanted(reader, case)
     if not names:
         return Unknown(
@@ -273,15 +276,9 @@ def _gguf(reader: Reader, case: Case, architecture: str) -> Verdict:
         return No(
             f"GGUF architecture {architecture} is not read by transformers {spans(known, versions)}, "
             "which this build leaves it to",
-            "serve the original safetensors instead of a GGUF file",
+            ORIGINAL,
         )
-    if architecture in own:
-        reader.cite((look(case, str(own[architecture]), f"GGUF architecture {architecture}"),))
-        return Yes(f"GGUF architecture {architecture} is known")
-    return No(
-        f"GGUF architecture {architecture} is not among the {len(own)} known ones",
-        "serve the original safetensors instead of a GGUF file",
-    )
+    return architecture_known(reader, case, architecture)
 
 
 def module_present(reader: Reader, case: Case) -> Verdict:
@@ -334,4 +331,5 @@ MODULE_PRESENT = Check(
     "The registered class exists in the build, and its module can be imported with a transformers release "
     "that the build would run with.",
     module_present,
+    of_checkpoints=True,
 )

@@ -259,14 +259,17 @@ PARSABLE = Check(
     "config-parsable",
     "The engine's own config classes, or those of a transformers it would run with, parse the model's type.",
     config_parsable,
+    of_checkpoints=True,
 )
 SATISFIED = Check(
     "transformers-satisfied",
     "One and the same transformers release meets the build's requirement and opens every gate of the model.",
     transformers_satisfied,
+    of_checkpoints=True,
 )
 REMOTE = Check(
     "remote-code-not-needed",
     "Neither the config nor the model class needs code from the model repository.",
     remote_code,
+    of_checkpoints=True,
 )

@@ -30,10 +30,13 @@ class Table:
 
     names: Mapping[str, Flag]
     """Names and aliases, and the second names of pairs: ``--no-x``, in some builds ``--disable-x``."""
+    abbreviations: bool = True
+    """Whether names may be cut short."""
 
     @classmethod
-    def of(cls, flags: Mapping[str, Flag], inverses: bool) -> Table:
+    def of(cls, flags: Mapping[str, Flag], syntax: FlagSyntax | None) -> Table:
         """All names of these flags."""
+        inverses = syntax is not None and syntax.inverses
         names = {name: flag for flag in flags.values() for name in (flag.name, *flag.aliases)}
         for name, flag in list(names.items()):
             if flag.kind in ("pair", None) and name.startswith("--"):
@@ -41,13 +44,13 @@ class Table:
             for start, inverse in INVERSES if inverses and flag.kind == "pair" else ():
                 if name.startswith(start):
                     names.setdefault(inverse + name.removeprefix(start), flag)
-        return cls(names)
+        return cls(names, syntax is None or syntax.abbreviations)
 
     def find(self, name: str) -> list[tuple[str, Flag]]:
-        """The flag of that name; else those whose names begin so, as argparse lets names be cut short."""
+        """The flag of that name; else those whose names begin so, where names may be cut short."""
         if name in self.names:
             return [(name, self.names[name])]
-        if not name.startswith("--"):
+        if not name.startswith("--") or not self.abbreviations:
             return []
         return [(full, flag) for full, flag in self.names.items() if full.startswith(name)]
 
@@ -74,8 +77,7 @@ def run(reader: Reader, case: Case) -> Verdict:
     if not case.wish.flags:
         raise NotApplicable("no engine flags were given after --")
     syntax = case.build.flag_syntax
-    inverses = isinstance(syntax, Known) and syntax.value.inverses
-    table = Table.of(reader.read(case.build.flags), inverses)
+    table = Table.of(reader.read(case.build.flags), syntax.value if isinstance(syntax, Known) else None)
     judged = [_judge(reader, case, table, Given(flag, value)) for flag, value in case.wish.flags.items()]
     wrong = [one for one in judged if one is not None and not one.open]
     unsure = [one for one in judged if one is not None and one.open]

@@ -59,4 +59,5 @@ CHECK = Check(
     "processor-files-present",
     "A multimodal model has the files from which its processor is made.",
     run,
+    of_checkpoints=True,
 )

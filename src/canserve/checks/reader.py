@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from canserve.checks.case import Case
 from canserve.facts import Evidence, Fact, Missing
+from canserve.subjects.build import gguf_only
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, Yes
 
 T = TypeVar("T")
@@ -65,6 +66,8 @@ class Check:
     needs_machine: bool = False
     needs_layout: bool = False
     """Whether it judges a layout; without one there is nothing to say, not even that it was skipped."""
+    of_checkpoints: bool = False
+    """Whether it asks about what only checkpoints of the Hub have, and builds that load them."""
 
     def judge(self, case: Case) -> Finding | Skipped:
         """Run the check on one case."""
@@ -73,6 +76,8 @@ class Check:
             return Skipped(self.name, about, "no layout was named")
         if self.needs_machine and case.machine is None:
             return Skipped(self.name, about, "no machine was named (--on)")
+        if self.of_checkpoints and gguf_only(case.build):
+            return Skipped(self.name, about, "the build serves GGUF files, which hold all of that themselves")
         reader = Reader()
         try:
             verdict = self.run(reader, case)

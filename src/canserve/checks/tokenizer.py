@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from canserve.checks.case import Case
 from canserve.checks.gates import Passing, candidates, cite_releases, condition, spans
+from canserve.checks.gguf import vocabulary_known
 from canserve.checks.model_files import REMOTE_ASK, needs_files, not_described
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
-from canserve.subjects.build import TransformersTable
+from canserve.subjects.build import TransformersTable, gguf_only
 from canserve.subjects.model import Tokenizer
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -32,7 +33,9 @@ def run(reader: Reader, case: Case) -> Verdict:
     if not tokenizer.files:
         not_described(reader, case)
     if tokenizer.kind == "gguf":
-        return Yes("the tokenizer is inside the GGUF file")
+        return vocabulary_known(reader, case)
+    if gguf_only(case.build):
+        raise NotApplicable("the build serves GGUF files, into which its converter writes the tokenizer")
     if tokenizer.kind == "mistral":
         return _mistral(reader, case)
     if tokenizer.kind is None and "AutoTokenizer" not in tokenizer.auto_map:

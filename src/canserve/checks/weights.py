@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from canserve.checks.case import Case
+from canserve.checks.gguf import unconverted_weights
 from canserve.checks.model_files import needs_files, not_described
 from canserve.checks.reader import Check, Reader
+from canserve.subjects.build import gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 AUTO = "auto"
@@ -33,6 +35,8 @@ def run(reader: Reader, case: Case) -> Verdict:
     form = reader.read(case.model.weight_format)
     if form is None:
         return No("the model has no weight files", "name the repository or folder that holds its weights")
+    if form not in formats and gguf_only(case.build):
+        return unconverted_weights(reader, case, form)
     if form not in formats:
         return No(f"the build has no loader for {form} weights", CONVERT[form])
     if asked in FORMS and asked != form:

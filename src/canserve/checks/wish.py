@@ -16,11 +16,13 @@ _POLICIES = {"8": "int8", "16": "fp8", "17": "fp8_e5m2", "42": "turbo_quant", "f
 """What the numbers of ``--quant-policy`` stand for."""
 _SPECULATIVE = "--speculative-config"
 _PIPELINE = ("--pipeline-parallel-size", "--pp-size", "-pp")
+_CACHES = ("--kv-cache-dtype", "--cache-type-k", "-ctk")
 _DRAFTS = (
     "--speculative-algorithm",
     "--speculative-algo",
     "--speculative-model",
     "--speculative-draft-model-path",
+    "--spec-type",
 )
 
 
@@ -32,7 +34,7 @@ def parse_wish(argv: Sequence[str]) -> Wish:
         flags=flags,
         trust_remote_code=_switched_on(by_name, "--trust-remote-code"),
         quantization=_first(by_name, "--quantization", "-q", "--model-format"),
-        kv_cache_dtype=_first(by_name, "--kv-cache-dtype") or _policy(by_name),
+        kv_cache_dtype=_first(by_name, *_CACHES) or _policy(by_name),
         reasoning_parser=_first(by_name, "--reasoning-parser"),
         tool_parser=_first(by_name, "--tool-call-parser", "--tool-parser"),
         speculative=_speculative(by_name),

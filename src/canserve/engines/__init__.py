@@ -32,8 +32,11 @@ class Engine(Protocol):
     """Its project on the package index; most often the same name."""
     package: str
     """Import package whose folder marks the engine in a tree."""
-    checkout: Checkout | None
-    """How its source tree is told where that is no Python package; None: it is one."""
+
+    @property
+    def checkout(self) -> Checkout | None:
+        """How its source tree is told where that is no Python package; None: it is one."""
+        ...
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want certainly needs, fetched together up front."""

@@ -259,6 +259,10 @@ class Converter:
     """Those of the classes for which it can make the multimodal projector too."""
     unnamed: tuple[Site, ...] = ()
     """Scripts beside it that take checkpoints without looking at their class: not all is listed then."""
+    script: Site | None = None
+    """What is started to convert; None: a script for each class."""
+    quantizations: Mapping[str, Site] = field(default_factory=dict)
+    """Methods of quantized checkpoints that it takes apart, whatever the class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,3 +459,8 @@ class Build:
     torch: Fact[str | None] = NOT_ASKED
     """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``:
     looked, none there. Filled by whoever found the build, not by the engine's reader."""
+
+
+def gguf_only(build: Build) -> bool:
+    """Whether a build serves GGUF files and nothing else."""
+    return isinstance(build.load_formats, Known) and build.load_formats.value == ("gguf",)

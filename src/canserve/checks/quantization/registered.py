@@ -7,11 +7,13 @@ from difflib import get_close_matches
 
 from canserve.checks.case import Case
 from canserve.checks.gates import look
+from canserve.checks.gguf import quantization_convertible
 from canserve.checks.quantization.names import Listing, listed, names_of, stored, wished
 from canserve.checks.quantization.takers import through
 from canserve.checks.reader import Check, Reader
 from canserve.rules import quantization as rules
 from canserve.rules.table import covers
+from canserve.subjects.build import gguf_only
 from canserve.subjects.model import Quantization
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -27,6 +29,8 @@ def registered(reader: Reader, case: Case) -> Verdict:
             if wish is None
             else _plain(reader, case, wish)
         )
+    if gguf_only(case.build) and quantization.method != "gguf":
+        return quantization_convertible(reader, case, quantization)
     names = names_of(quantization)
     if wish is not None and wish not in names:
         return _asked_otherwise(reader, case, quantization, wish)

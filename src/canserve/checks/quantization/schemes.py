@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from canserve.checks.case import Case
+from canserve.checks.gguf import types_known
 from canserve.checks.quantization.names import effective_names, has_experts, listed, names_of, stored
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.rules import quantization as rules
@@ -48,6 +49,8 @@ def scheme_known(reader: Reader, case: Case) -> Verdict:
     names = names_of(quantization)
     if effective_names(case, quantization) != names:
         raise NotApplicable("--quantization asks for another method than the checkpoint's own")
+    if quantization.method == "gguf":
+        return types_known(reader, case)
     if not rules.dispatches(quantization.method):
         raise NotApplicable(f"{quantization.method} stores weights in one way only")
     wanted = schemes_of(quantization)

@@ -15,12 +15,13 @@ from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, 
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.engines.unmodelled import unmodelled
-from canserve.facts import Fact
+from canserve.facts import Fact, derive
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
+    Fallback,
     Identity,
     Registered,
     Site,
@@ -35,7 +36,7 @@ class LlamaCpp:
     name = "llama.cpp"
     distribution = "llama-cpp-python"
     package = PACKAGE
-    checkout: Checkout | None = Checkout(MARKS, CARRIED)
+    checkout = Checkout(MARKS, CARRIED)
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading needs: few, whatever is wanted."""
@@ -70,6 +71,9 @@ class LlamaCpp:
             identity=identity,
             transformers=transformers,
             registry=attempt(_no_classes, reading),
+            dropped=attempt(_none_named, reading),
+            elsewhere=attempt(_none_named, reading),
+            fallback=attempt(_no_fallback, reading),
             quantization=attempt(formats.read_quantization, reading),
             vendor_quantization=attempt(serving.read_vendors, reading),
             kv_cache_dtypes=attempt(serving.read_cache_types, reading),
@@ -91,3 +95,13 @@ def _no_classes(reading: Reading) -> Fact[Mapping[str, Registered]]:
     """No class of the Hub is served as it is; the converter's are another matter."""
     nothing: Mapping[str, Registered] = {}
     return reading.known(nothing, "serves GGUF files, no classes of the Hub", Site(reading.path(""), 0))
+
+
+def _none_named(reading: Reading) -> Fact[Mapping[str, str]]:
+    """No release names what it dropped, or what a plugin serves."""
+    return derive(_no_classes(reading), lambda _: {})
+
+
+def _no_fallback(reading: Reading) -> Fact[Fallback | None]:
+    """An architecture that is not built in is not served."""
+    return derive(_no_classes(reading), lambda _: None)

@@ -23,7 +23,17 @@ TABLES = {"TEXT_MODEL_MAP": "text", "MMPROJ_MODEL_MAP": "mmproj"}
 CONSTANTS = "gguf-py/gguf/constants.py"
 UNNAMED = ("convert.py",)
 """Takes checkpoints without looking at the class they name."""
+SHARED = ("ModelBase", "Model")
+DEQUANTIZES = "dequant_model"
 MAX_BASES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """The converter as a whole: what is started, and which quantized weights it takes apart."""
+
+    at: Site | None
+    quantizations: Mapping[str, Site]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +104,14 @@ def read_converter(reading: Reading) -> Fact[Converter | None]:
         rows = _compared(script, trees[script], names)
         if not rows:
             raise reading.unknown(script, "it neither registers classes nor compares their names")
-    unnamed = tuple(Site(path, 1) for path in reading.existing(UNNAMED))
     if not rows:
         rows = [row for path in _old_scripts(reading) for row in _old_script(path, reading.tree(path))]
-    return _found(reading, rows, unnamed)
+    at = Site(script, 1) if script is not None else None
+    return _found(reading, rows, _Script(at, _quantizations(trees)))
 
 
-def _found(reading: Reading, rows: Sequence[Converted], unnamed: tuple[Site, ...]) -> Fact[Converter | None]:
+def _found(reading: Reading, rows: Sequence[Converted], script: _Script) -> Fact[Converter | None]:
+    unnamed = tuple(Site(path, 1) for path in reading.existing(UNNAMED))
     if not rows and not unnamed:
         none: Converter | None = None
         return reading.known(none, "no converter", Site(reading.path(SCRIPTS[0]), 0))
@@ -108,7 +119,7 @@ def _found(reading: Reading, rows: Sequence[Converted], unnamed: tuple[Site, ...
     beside = {row.architecture: row for row in rows if row.part == "mmproj"}
     sites = dict.fromkeys(Site(row.at.file, 0) for row in rows)
     saw = f"{len(text)} classes are converted, {len(beside)} of them with a projector"
-    found: Converter | None = Converter(text, beside, unnamed)
+    found: Converter | None = Converter(text, beside, unnamed, script.at, script.quantizations)
     return reading.known(found, saw, *list(sites)[:3], *unnamed)
 
 
@@ -210,6 +221,27 @@ def _strings(node: ast.Dict) -> dict[str, str]:
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
         and isinstance(value, ast.Constant) and isinstance(value.value, str)
     }  # fmt: skip
+
+
+def _quantizations(trees: Mapping[str, ast.Module]) -> dict[str, Site]:
+    """``quant_method == "fp8"`` in the method that takes weights apart, of the class that all others share."""
+    found: dict[str, Site] = {}
+    for path, tree in trees.items():
+        for owner in tree.body:
+            if isinstance(owner, ast.ClassDef) and owner.name in SHARED:
+                for node in _method(owner, DEQUANTIZES):
+                    match node:
+                        case ast.Compare(left=ast.Name("quant_method")):
+                            found.update({name: Site(path, node.lineno) for name in _equals(node)})
+                        case _:
+                            pass
+    return found
+
+
+def _method(owner: ast.ClassDef, name: str) -> Iterator[ast.AST]:
+    for node in owner.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            yield from ast.walk(node)
 
 
 def _compared(path: str, tree: ast.Module, names: Mapping[str, str]) -> list[Converted]:
