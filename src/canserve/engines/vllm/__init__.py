@@ -20,7 +20,7 @@ from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
 from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
 from canserve.engines.vllm.flags import read_flags
-from canserve.engines.vllm.memory import serving
+from canserve.engines.vllm.memory import serving as what_it_holds
 from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
 from canserve.engines.vllm.plan import first_round, second_round
 from canserve.engines.vllm.quantization import read_quantization, read_vendors
@@ -91,7 +91,7 @@ class VLLM:
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""
-        return serving(request, weights)
+        return what_it_holds(request, weights)
 
 
 def _with_flags(build: Build, reading: Reading) -> Build:
