@@ -59,14 +59,19 @@ class Engine(Protocol):
         ...
 
 
+LIBRARIES = frozenset({"transformers"})
+"""Engines that others bring along as their library: one of these counts only where there is no other."""
+
+
 def engines() -> tuple[Engine, ...]:
     """All engines, in the order in which they are tried on a tree."""
+    from canserve.engines.hf import HuggingFace
     from canserve.engines.llamacpp import LlamaCpp
     from canserve.engines.lmdeploy import LMDeploy
     from canserve.engines.sglang import SGLang
     from canserve.engines.vllm import VLLM
 
-    return (VLLM(), SGLang(), LMDeploy(), LlamaCpp())
+    return (VLLM(), SGLang(), LMDeploy(), LlamaCpp(), HuggingFace())
 
 
 def engine_named(name: str) -> Engine | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from canserve.engines import Engine
+from canserve.engines import LIBRARIES, Engine
 from canserve.engines.sources import Sources
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.candidates import Candidate, candidates
@@ -105,14 +105,25 @@ def discover(
     """The engine that this tree would run; Missing when there is none, or none that is certain.
 
     ``outside`` opens folders of this machine that an environment names; None where the tree is a copy of
-    another machine's files. ``wanted``: only the engine of this name.
+    another machine's files. ``wanted``: only the engine of this name. An engine that is others' library is
+    looked for only where there certainly is none of those others.
     """
     sought = [engine for engine in engines if wanted in {None, engine.name}]
+    for libraries in (False, True):
+        group = [engine for engine in sought if (engine.name in LIBRARIES) is libraries]
+        found = _look_for(group, tree, outside) if group else None
+        if found is not None:
+            return found
+    return _nowhere(tree, sought)
+
+
+def _look_for(sought: Sequence[Engine], tree: Tree, outside: Outside | None) -> Found | Missing | None:
+    """The first of these engines; Missing where that is not certain, None where there certainly is none."""
     look = Look(tree)
     walked = survey(tree, {engine.package for engine in sought}, _marks(sought))
     found, troubles = candidates(look, walked, sought, None if walked.root_file_system else outside)
     if not found:
-        return _nothing(tree, walked, troubles, sought)
+        return _nothing(walked, troubles, sought)
     best, *others = found
     if best.stray and (blocked := troubles.get(best.engine.name)):
         why = f"{blocked.why}; the source tree in {best.located.package} may be another one"
@@ -131,8 +142,8 @@ def _marks(engines: Sequence[Engine]) -> dict[str, str]:
     return {mark: one.package for one in engines if one.checkout for mark in one.checkout.marks}
 
 
-def _nothing(tree: Tree, walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engine]) -> Missing:
-    """No engine was seen: because there is none, or because some place could not be looked into."""
+def _nothing(walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engine]) -> Missing | None:
+    """Why no engine was seen although one may be there: a place that could not be looked into; None: it is not."""
     for trouble in troubles.values():
         return trouble
     order = {Cause.UNAVAILABLE: 0, Cause.UNREADABLE: 1, Cause.UNREACHED: 2}
@@ -145,8 +156,13 @@ def _nothing(tree: Tree, walked: Survey, troubles: dict[str, Missing], sought: S
         return Missing(
             first.cause, why, first.evidence, first.ask or "make it readable, or name the engine's folder"
         )
-    saw = f"{len(walked.sites)} site-packages folders and no {names}"
-    evidence = Evidence(tree.subject, "every folder", saw)
+    return None
+
+
+def _nowhere(tree: Tree, sought: Sequence[Engine]) -> Missing:
+    """There is no engine."""
+    names = " or ".join(engine.package for engine in sought)
+    evidence = Evidence(tree.subject, "every folder", f"no {names}")
     ask = "name an environment, a wheel or a source tree that has one"
     return Missing(Cause.UNAVAILABLE, f"no {names} in it", (evidence,), ask)
 
