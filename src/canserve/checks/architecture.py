@@ -126,7 +126,7 @@ def route(reader: Reader, case: Case) -> tuple[Route | None, Passing | None]:
             return None, None
     reader.cite((look(case, str(fallback.at), f"falls back on {', '.join(fallback.classes)}"),))
     passing = None
-    for name in names:
+    for name in names if fallback.accepts else ():
         passing = fallback_gate(reader, case, name, fallback)
         if passing.passed or passing.unsure:
             return Route(name, "fallback", fallback.classes[0]), passing
