@@ -29,6 +29,8 @@ ANOTHER_FILE = "use a newer build, or a GGUF file made for this one"
 def architecture_known(reader: Reader, case: Case, architecture: str) -> Verdict:
     """Whether the build's own table has a GGUF file's architecture."""
     own = reader.read(case.build.gguf_architectures) or {}
+    if not own:
+        return No("the build knows no GGUF architecture at all", _instead(case))
     if architecture in own:
         reader.cite((look(case, str(own[architecture]), f"GGUF architecture {architecture}"),))
         return Yes(f"GGUF architecture {architecture} is known")
@@ -108,9 +110,11 @@ def _unconverted(reader: Reader, case: Case, converter: Converter, name: str) ->
     return No(because, f"use {engine}>={first}, the first release whose converter knows it")
 
 
-def unconverted_weights(reader: Reader, case: Case, form: str) -> No:
-    """Weights of another form than the only one that the build reads: what makes the one of the other."""
-    because = f"the build serves GGUF files only, and the weights are {form}"
+def unconverted_weights(reader: Reader, case: Case) -> No:
+    """A checkpoint of the Hub for a build that reads GGUF alone: what makes the one of the other."""
+    form = reader.try_read(case.model.weight_format) or "a checkpoint of the Hub"
+    served: tuple[str, ...] = reader.read(case.build.load_formats)
+    because = f"the build serves {' and '.join(served).upper()} files only, and the model is {form}"
     converter = reader.try_read(case.build.converter)
     row = _row(converter, reader.try_read(case.model.architectures) or ()) if converter else None
     if converter is None or row is None:
@@ -122,10 +126,12 @@ def unconverted_weights(reader: Reader, case: Case, form: str) -> No:
 
 
 def vocabulary_known(reader: Reader, case: Case) -> Verdict:
-    """Whether the build knows the tokenizer that is inside a GGUF file."""
+    """Whether the build, which serves GGUF alone, knows the tokenizer inside a GGUF file."""
+    if reader.read(case.model.gguf_architecture) is None:
+        raise NotApplicable("the build serves GGUF files, into which its converter writes the tokenizer")
+    if reader.try_read(case.build.gguf_architectures) == {}:
+        raise NotApplicable("the build reads no GGUF files: see architecture-registered")
     inside = "the tokenizer is inside the GGUF file"
-    if not gguf_only(case.build):
-        return Yes(inside)
     known = reader.read(case.build.gguf_vocabularies)
     metadata = reader.read(case.model.gguf_metadata) or {}
     model, split = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")

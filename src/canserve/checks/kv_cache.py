@@ -42,6 +42,10 @@ def supported(reader: Reader, case: Case) -> Verdict:
 
 def _asked(reader: Reader, case: Case, wish: str) -> Verdict:
     dtypes = reader.read(case.build.kv_cache_dtypes)
+    if not dtypes:
+        return No(
+            "the build gives no choice of the KV cache's dtype", "leave the flag out, or use a newer build"
+        )
     if wish not in dtypes:
         near = ", ".join(get_close_matches(wish, dtypes, n=3, cutoff=0.5)) or ", ".join(dtypes)
         return No(f"the build takes no --kv-cache-dtype {wish}", f"use one it takes: {near}")

@@ -28,14 +28,14 @@ def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``tokenizer-loadable``."""
     if (flag := given(case.wish, *ANOTHER)) is not None:
         raise NotApplicable(f"{flag}: the model's own tokenizer is not used")
+    if gguf_only(case.build):
+        return vocabulary_known(reader, case)
     needs_files(case)
     tokenizer = reader.read(case.model.tokenizer)
     if not tokenizer.files:
         not_described(reader, case)
     if tokenizer.kind == "gguf":
-        return vocabulary_known(reader, case)
-    if gguf_only(case.build):
-        raise NotApplicable("the build serves GGUF files, into which its converter writes the tokenizer")
+        return Yes("the tokenizer is inside the GGUF file")
     if tokenizer.kind == "mistral":
         return _mistral(reader, case)
     if tokenizer.kind is None and "AutoTokenizer" not in tokenizer.auto_map:

@@ -30,13 +30,15 @@ def run(reader: Reader, case: Case) -> Verdict:
         return No(f"the build has no --load-format {asked}", f"use one it has: {', '.join(formats)}")
     if asked in NO_WEIGHTS:
         return Yes(f"--load-format {asked} reads no weights")
+    if gguf_only(case.build) and reader.read(case.model.gguf_architecture) is None:
+        return unconverted_weights(reader, case)
     needs_files(case)
     not_described(reader, case)
     form = reader.read(case.model.weight_format)
     if form is None:
         return No("the model has no weight files", "name the repository or folder that holds its weights")
     if form not in formats and gguf_only(case.build):
-        return unconverted_weights(reader, case, form)
+        return No(f"the build reads {', '.join(formats)} files only, not {form}", "use a newer build")
     if form not in formats:
         return No(f"the build has no loader for {form} weights", CONVERT[form])
     if asked in FORMS and asked != form:

@@ -462,5 +462,6 @@ class Build:
 
 
 def gguf_only(build: Build) -> bool:
-    """Whether a build serves GGUF files and nothing else."""
-    return isinstance(build.load_formats, Known) and build.load_formats.value == ("gguf",)
+    """Whether a build serves GGUF files (or their forerunner, ``ggml``) and nothing else."""
+    formats = build.load_formats
+    return isinstance(formats, Known) and bool(formats.value) and {"gguf", "ggml"}.issuperset(formats.value)
