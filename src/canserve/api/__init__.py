@@ -247,6 +247,7 @@ class Judged:
 
 def judge(it: Judged) -> BuildReport:
     """Every check about one build, on each of the machines."""
+    from canserve.api.deployed import layout_findings
     from canserve.checks import CHECKS
     from canserve.index import release_history
 
@@ -265,7 +266,10 @@ def judge(it: Judged) -> BuildReport:
                 findings.append(judged)
             else:
                 skipped.append(judged)
-    return BuildReport(build, target, it.on, _together(findings), _skipped_once(skipped), notes)
+    found, rest = layout_findings(it.model, build, it.machines, it.wish)
+    return BuildReport(
+        build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
+    )
 
 
 def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
 from canserve.facts import Fact, Known, Missing
-from canserve.layout.degrees import dense_slices, expert_slices
+from canserve.layout.degrees import cuts
+from canserve.layout.matrices import Cuts, Matrix, Slice, scheme_of
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
-from canserve.layout.shape import Shape
 from canserve.layout.width import SPREAD
-from canserve.memory.layers.kinds import Attention
 from canserve.rules.table import Row
 from canserve.subjects.model import Quantization
 from canserve.subjects.parallel import Parallel
+from canserve.verdict import No
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,136 +34,85 @@ class Unit:
             else f"groups of {self.inputs}"
         )
 
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One rank's share of a dimension."""
-
-    what: str
-    size: int
-    along: str
-    """``outputs``, ``inputs`` or both, joined by ``+``."""
-    part: str
-    """``experts`` or ``linear``."""
+    def along(self, direction: str) -> int:
+        """Its size in a direction."""
+        return self.outputs if direction == "outputs" else self.inputs
 
 
-def units(quantization: Quantization) -> tuple[Unit, ...]:
-    """The blocks or groups that a checkpoint's schemes use; empty: scales of whole rows or matrices."""
-    found = []
-    for scheme in quantization.schemes:
-        if scheme.block is not None:
-            found.append(Unit("block", *scheme.block))
-        elif scheme.group_size is not None and scheme.group_size > 0:
-            found.append(Unit("group", 1, scheme.group_size))
-    return tuple(dict.fromkeys(found))
+def unit(matrix: Matrix, quantization: Quantization) -> Unit | None:
+    """The blocks or groups of a matrix; None: its scales are of whole rows or of the whole matrix."""
+    scheme = scheme_of(matrix, quantization)
+    if scheme is None:
+        return None
+    if scheme.block is not None:
+        return Unit("block", *scheme.block)
+    if scheme.group_size is not None and scheme.group_size > 0:
+        return Unit("group", 1, scheme.group_size)
+    return None
 
 
 def _divide(question: Question, parallel: Parallel) -> Ruling | None:
     quantization = question.model.quantization
     if isinstance(quantization, Missing):
         return missing(quantization)
-    if quantization.value is None or not (found := units(quantization.value)):
+    stored = quantization.value
+    if stored is None or not any(scheme.block or (scheme.group_size or 0) > 0 for scheme in stored.schemes):
         return None
-    shape = question.shape
-    if isinstance(shape, Missing):
-        return missing(shape)
-    dense, experts = dense_slices(question, parallel), expert_slices(question, parallel)
-    if isinstance(dense, Missing):
-        return missing(dense)
-    if isinstance(experts, Missing):
-        return missing(experts)
-    cuts = Cuts(parallel.tp, dense.value, experts.value)
-    slices = tuple(_slices(shape.value, cuts, quantization.value))
-    doubt: Ruling | None = None
-    for unit in found:
-        for piece in slices:
-            ruling = _judge(question, unit, piece)
-            if ruling is None:
-                continue
-            if ruling.heals or not _is_unknown(ruling):
-                return ruling
-            doubt = doubt or ruling
-    whole = " and ".join(str(unit) for unit in found)
-    return doubt or yes(f"no slice cuts through {whole}", quantization, shape)
+    found, sliced = question.matrices, cuts(question, parallel)
+    if isinstance(found, Missing):
+        return missing(found)
+    if isinstance(sliced, Missing):
+        return missing(sliced)
+    rulings = [
+        _judge(question, stored, unit, piece) for piece, unit in _through(found.value, sliced.value, stored)
+    ]
+    worst = next((each for each in rulings if each is not None and isinstance(each.verdict, No)), None)
+    worst = worst or next((each for each in rulings if each is not None), None)
+    if worst is not None:
+        return worst
+    units = dict.fromkeys(str(each) for matrix in found.value if (each := unit(matrix, stored)))
+    return yes(f"no rank gets a part of {' or '.join(units) or 'a block'}", quantization, found)
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """Into how many slices attention, dense MLPs and experts are cut."""
-
-    attention: int
-    dense: int
-    experts: int
-
-
-def _slices(shape: Shape, cuts: Cuts, quantization: Quantization) -> Iterator[Slice]:
-    """Every rank's shares of what is quantized and cut. What the checkpoint may leave out is not judged."""
-    if cuts.experts > 1 and not _left_out(quantization, "expert"):
-        for width in sorted({experts.width for experts in shape.experts}):
-            yield Slice(f"an expert's width {width}", width // cuts.experts, "outputs+inputs", "experts")
-    if cuts.dense > 1 and not _left_out(quantization, "mlp", "shared", "feed_forward"):
-        for width in sorted(shape.dense):
-            yield Slice(f"the MLP's width {width}", width // cuts.dense, "outputs+inputs", "linear")
-    if cuts.attention > 1 and not _left_out(quantization, "attn", "attention"):
-        yield from _attention(shape, cuts.attention)
-
-
-def _attention(shape: Shape, tp: int) -> Iterator[Slice]:
-    kinds = {mixer for layer in shape.layers for mixer in layer.mixers if isinstance(mixer, Attention)}
-    for each in sorted(kinds, key=lambda one: (one.heads, one.kv_heads, one.head_dim)):
-        if each.heads % tp:
+def _through(found: tuple[Matrix, ...], sliced: Cuts, stored: Quantization) -> Iterator[tuple[Slice, Unit]]:
+    """The slices that go through a block or group."""
+    for matrix in found:
+        each = unit(matrix, stored)
+        if each is None:
             continue
-        queries = each.heads // tp * each.head_dim
-        yield Slice(f"the queries of {each.heads} heads", queries, "outputs", "linear")
-        keys = max(1, each.kv_heads // tp) * each.head_dim
-        yield Slice(f"the keys of {each.kv_heads} KV heads", keys, "outputs", "linear")
-        values = each.heads // tp * each.v_head_dim
-        yield Slice(f"the output of {each.heads} heads", values, "inputs", "linear")
+        for piece in matrix.slices(sliced):
+            if piece.size % each.along(piece.along):
+                yield piece, each
 
 
-def _left_out(quantization: Quantization, *words: str) -> bool:
-    """Whether the checkpoint may leave such modules unquantized: then nothing is said about them."""
-    names = [name.lower() for name in quantization.ignored]
-    return any(word in name for name in names for word in words) or any(name == "re:.*$" for name in names)
-
-
-def _judge(question: Question, unit: Unit, piece: Slice) -> Ruling | None:
-    """None: the slice holds whole blocks."""
-    sizes: Sequence[tuple[str, int]] = (("outputs", unit.outputs), ("inputs", unit.inputs))
-    wrong = [size for along, size in sizes if along in piece.along and piece.size % size]
-    if not wrong:
-        return None
-    rule = question.rule("blocks", f"{unit.form} {piece.part}")
-    said = f"{piece.what} leaves {piece.size} a rank, which {wrong[0]} does not divide ({unit})"
-    quantization: Fact[Quantization | None] = question.model.quantization
-    heals = (SPREAD,) if piece.part == "experts" else ()
+def _judge(question: Question, stored: Quantization, each: Unit, piece: Slice) -> Ruling | None:
+    """What the engine does with such a slice; None: it takes it."""
+    experts = piece.of.part == "experts"
+    rule = _rule(question, f"{each.form} {'experts' if experts else 'linear'}", stored)
+    said = f"{piece}, through {each}"
+    facts = (question.model.quantization, question.matrices)
     match rule:
-        case Known(Row() as row) if row.values["cut"] == "refused":
-            return no(said, quantization, question.shape, rule, heals=heals)
         case Known(Row() as row) if row.values["cut"] == "padded":
             return None
-        case Known(Row() as row) if row.values["cut"] == "refined":
-            finer = gcd(*(size for _, size in sizes), piece.size)
-            if finer >= int(row.values["finest"]):
-                return None
-            return no(said, quantization, question.shape, rule, heals=heals)
-        case Missing() as lack:
-            return unknown(
-                f"{said}; {lack.why}", lack.ask or "start it once", quantization, question.shape, rule
-            )
+        case Known(Row() as row) if row.values["cut"] == "refined" and gcd(
+            each.along(piece.along), piece.size
+        ) >= int(row.values["finest"]):
+            return None
+        case Known(Row()):
+            return no(said, *facts, rule, heals=(SPREAD,) if experts else ())
+        case Missing(why=why, ask=ask):
+            return unknown(f"{said}; {why}", ask or "start it once", *facts, rule)
         case _:
-            return unknown(
-                f"{said}; whether this release loads that is not known",
-                "start it once",
-                quantization,
-                question.shape,
-            )
+            return unknown(f"{said}; whether this release loads that is not known", "start it once", *facts)
 
 
-def _is_unknown(ruling: Ruling) -> bool:
-    from canserve.verdict import Unknown
-
-    return isinstance(ruling.verdict, Unknown)
+def _rule(question: Question, part: str, stored: Quantization) -> Fact[Row | None]:
+    """The row for the quantization method, else the one for all."""
+    for method in (stored.method, *stored.aliases):
+        found = question.rule("blocks", f"{part} {method}")
+        if isinstance(found, Known) and found.value is not None:
+            return found
+    return question.rule("blocks", part)
 
 
 BLOCKS = Constraint(

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from canserve.facts import Cause, Fact, Known, Missing
+from canserve.layout.matrices import Cuts
 from canserve.layout.question import Question
 from canserve.subjects.parallel import Parallel
+
+
+def cuts(question: Question, parallel: Parallel) -> Fact[Cuts]:
+    """All three at once."""
+    dense, experts = dense_slices(question, parallel), expert_slices(question, parallel)
+    if isinstance(dense, Missing):
+        return dense
+    if isinstance(experts, Missing):
+        return experts
+    return Known(Cuts(parallel.tp, dense.value, experts.value), dense.evidence + experts.evidence)
 
 
 def expert_slices(question: Question, parallel: Parallel) -> Fact[int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from canserve.facts import Cause, Fact, Known, Missing
+from canserve.layout.matrices import Matrix, matrices
 from canserve.layout.shape import Shape, shape
 from canserve.rules.parallel import row
 from canserve.rules.table import Row
@@ -70,12 +71,17 @@ class Question:
     fixed: Fixed = Fixed()
     whole_encoder: bool = False
     """Whether the vision encoder is kept whole on every rank (data parallel encoder)."""
+    towers: bool = True
+    """Whether vision and audio towers are loaded."""
     draft: bool = False
     """Whether the model's own extra layers predict ahead (MTP)."""
     shape: Fact[Shape] = field(init=False, compare=False)
+    matrices: Fact[tuple[Matrix, ...]] = field(init=False, compare=False)
+    """Those that are quantized."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", shape(self.model))
+        object.__setattr__(self, "matrices", matrices(self.model))
 
     def rule(self, section: str, part: str | None = None) -> Fact[Row | None]:
         """The engine's rule for one thing, see ``rules/parallel.toml``."""

@@ -12,6 +12,8 @@ from canserve.subjects.parallel import Parallel
 
 
 def _heads(question: Question, parallel: Parallel) -> Ruling | None:
+    if not question.towers:
+        return None
     heads = vision_heads(question.model)
     if isinstance(heads, Missing):
         return missing(heads) if parallel.tp > 1 else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from canserve.checks.case import Case
 from canserve.checks.layout import cache_fits, constraints, device_holds, disk_holds, weights_fit
+from canserve.checks.reader import Check
 from canserve.verdict import Finding, Skipped
 
 CHECKS = (
@@ -18,9 +21,9 @@ CHECKS = (
 )
 
 
-def judge(case: Case) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """What every one of them says of the case's layout, and which do not apply to it."""
-    found = [each.judge(case) for each in CHECKS]
+def judge(case: Case, checks: Sequence[Check] = CHECKS) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """What each of them says of the case's layout, and which do not apply to it."""
+    found = [each.judge(case) for each in checks]
     return (
         tuple(each for each in found if isinstance(each, Finding)),
         tuple(each for each in found if isinstance(each, Skipped)),
