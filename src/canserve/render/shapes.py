@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from canserve.facts import Evidence, Fact, Missing
-from canserve.subjects.build import AttentionBackend, AutoMapRule, Fallback, Flag, FlagSyntax, Site, Taker
+from canserve.subjects.build import (
+    AttentionBackend,
+    AutoMapRule,
+    Converter,
+    Fallback,
+    Flag,
+    FlagSyntax,
+    GgufVocabularies,
+    Site,
+    Taker,
+)
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
 from canserve.trees.tree import Cost
@@ -214,6 +224,13 @@ class BuildFactsShape:
     launchers: Fact[tuple[str, ...]]
     load_formats: Fact[tuple[str, ...]]
     gguf_architectures: Fact[Mapping[str, Site] | None]
+    gguf_types: Annotated[Fact[Mapping[str, int]], "Tensor types of GGUF files, with their number there."]
+    gguf_vocabularies: Annotated[Fact[GgufVocabularies], "Tokenizers inside GGUF files."]
+    gguf_projectors: Annotated[Fact[Mapping[str, Site]], "Multimodal projectors in files of their own."]
+    converter: Annotated[
+        Fact[Converter | None],
+        "What a build that serves GGUF files alone makes of checkpoints of the Hub; null: it has none.",
+    ]
 
 
 @dataclass(frozen=True, slots=True)

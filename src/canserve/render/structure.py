@@ -161,6 +161,10 @@ def _facts(build: Build) -> BuildFactsShape:
         launchers=build.launchers,
         load_formats=build.load_formats,
         gguf_architectures=build.gguf_architectures,
+        gguf_types=build.gguf_types,
+        gguf_vocabularies=build.gguf_vocabularies,
+        gguf_projectors=build.gguf_projectors,
+        converter=build.converter,
     )
 
 
