@@ -54,6 +54,10 @@ class Engine(Protocol):
         """
         ...
 
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank of the placement, as its options make it load the model."""
+        ...
+
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What one release can hold. ``weights``: bytes a rank, in the order of the placement's ranks."""
         ...

@@ -59,6 +59,50 @@ def margin() -> Margin:
     return Margin(below, above, size)
 
 
+@dataclass(frozen=True, slots=True)
+class Allocator:
+    """How torch's caching allocator rounds an allocation, in bytes."""
+
+    large: int
+    step: int
+    rest: int
+    small: int
+
+    def taken(self, size: int) -> int:
+        """What an allocation of that size counts as allocated."""
+        if size < self.large:
+            return -(-size // self.small) * self.small
+        segment = -(-size // self.step) * self.step
+        return segment if segment - size <= self.rest else size
+
+
+@cache
+def allocator() -> Allocator:
+    """Its numbers."""
+    row = load(NAME).rows("allocator")[0]
+    numbers = [
+        row.values[key] for key in ("large", "step", "rest", "small") if type(row.values.get(key)) is int
+    ]
+    if len(numbers) != 4 or min(numbers) < 1:
+        raise row.wrong("needs large, step, rest and small, in bytes")
+    return Allocator(*numbers)
+
+
+@cache
+def fused() -> tuple[Rule, ...]:
+    """Tensors that are held as one: the part of the name that differs, and what takes its place."""
+    return _rules("fused", None, "name")
+
+
+def held_in(name: str) -> str:
+    """The name of the allocation that holds a tensor: several tensors may share one."""
+    for rule in fused():
+        changed, found = rule.pattern.subn(rule.word, name)
+        if found:
+            return changed
+    return name
+
+
 def first(rules: tuple[Rule, ...], name: str) -> str | None:
     """The word of the first rule that fits a tensor's name."""
     return next((rule.word for rule in rules if rule.pattern.search(name)), None)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from canserve.engines import Checkout
 from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
+from canserve.engines.loaded import PLAIN, weights_of
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.engines.unmodelled import unmodelled
@@ -56,6 +57,10 @@ class LlamaCpp:
         """None: nothing that serves is Python; the package's requirements are those of its bindings."""
         del requires, name
         return None
+
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """Its memory is not modelled."""

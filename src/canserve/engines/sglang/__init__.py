@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from canserve.engines.loaded import Habits, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
 from canserve.engines.sglang.classes import ClassReader
@@ -33,6 +34,16 @@ from canserve.subjects.build import (
     Want,
 )
 
+LOADING = Habits(
+    across_replicas=False,
+    absorbs=True,
+    sections=1,
+    text_only=("language_only",),
+    whole_towers=(("mm_enable_dp_encoder", "true"),),
+    draft=("speculative_algorithm",),
+)
+"""DeepseekV2WeightLoaderMixin.post_load_weights keeps the second copy; options are those of server_args.py."""
+
 
 class SGLang:
     """Reads any SGLang build from its own files."""
@@ -53,6 +64,10 @@ class SGLang:
         """
         found = requirement(requires, name, extras=("all", "srt"), project=self.name)
         return "" if found is None and name == "transformers" else found
+
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """Its memory is not modelled."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from canserve.engines.loaded import Habits, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -38,6 +39,17 @@ from canserve.facts import Fact, Known
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
 from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
+
+LOADING = Habits(
+    across_replicas=True,
+    absorbs=True,
+    sections=4,
+    text_only=("language_model_only",),
+    whole_towers=(("mm_encoder_tp_mode", "data"),),
+    draft=("speculative_config",),
+)
+"""FusedMoEParallelConfig.make cuts experts over replicas, MLACommonImpl.process_weights_after_loading keeps the
+second copy, MRotaryEmbedding makes its table four times as long, MultiModalConfig has the options."""
 
 
 class VLLM:
@@ -88,6 +100,10 @@ class VLLM:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install vllm`` requires another package."""
         return requirement(requires, name)
+
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""

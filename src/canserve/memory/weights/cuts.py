@@ -10,7 +10,7 @@ from math import prod
 
 from canserve.memory.layers.kinds import Attention, Compressed, Layer, Recurrence, Recurrent
 from canserve.memory.weights.loading import Loading
-from canserve.rules.weights import cuts, first, held, places
+from canserve.rules.weights import cuts, first, held, held_in, places
 from canserve.subjects.tensor import BITS, Tensor, size
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
@@ -47,6 +47,8 @@ class Spot:
     """Of ``rules.weights.CUTS``; ``unsure``: no rule names it."""
     experts: bool
     """Whether it belongs to routed experts."""
+    within: str = ""
+    """Name of the allocation that holds it, without numbers: fused with others or its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,15 @@ def spot(name: str, depth: int | None) -> Spot:
         place = Place.LAST if known.cut == "whole" else Place.EMBEDDING
     elif place not in {Place.TOWER, Place.AHEAD, Place.SKIP} and found is not None:
         place = Place.AHEAD if depth is not None and number >= depth else Place.LAYER
-    return Spot(place, number if place is Place.LAYER else -1, known.cut, known.experts)
+    return Spot(place, number if place is Place.LAYER else -1, known.cut, known.experts, known.within)
 
 
 @lru_cache(maxsize=20_000)
 def _known(name: str) -> Spot:
     """The same for a name without its numbers: few are different, and each is asked for in every layer."""
     place = Place(first(places(), name) or Place.LAYER)
-    return Spot(place, -1, first(cuts(), name) or "unsure", bool(_EXPERTS.search(name)))
+    cut = first(cuts(), name) or "unsure"
+    return Spot(place, -1, cut, bool(_EXPERTS.search(name)), held_in(name))
 
 
 def dtype_on(tensor: Tensor, found: Spot, how: Loading) -> str:

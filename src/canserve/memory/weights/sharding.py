@@ -2,43 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from canserve.memory.quantity import Quantity
 from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, share, spot
 from canserve.memory.weights.loading import Loading
-from canserve.rules.weights import margin
+from canserve.rules.weights import allocator, margin
 from canserve.subjects.parallel import Parallel, Placement, Rank
-from canserve.subjects.tensor import Tensor, size
+from canserve.subjects.tensor import Tensor
+
+Pieces = dict[str, Span]
+"""Bytes by the allocation that holds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The routed experts of one layer on a rank that holds one of them (or its slice of one)."""
+    """Routed experts of one layer that lie in one allocation."""
 
     number: int
     each: Span
+    within: str
+
+
+@dataclass(slots=True)
+class Stack:
+    """What one layer, or one end of the model, holds."""
+
+    pieces: Pieces = field(default_factory=dict)
+    experts: list[Experts] = field(default_factory=list)
+
+    def add(self, within: str, span: Span) -> None:
+        """Put bytes into an allocation."""
+        self.pieces[within] = self.pieces.get(within, NOTHING).plus(span)
+
+    def bytes(self, spread: int, position: int) -> Span:
+        """Allocated on a rank that holds this share of the experts."""
+        pieces = dict(self.pieces)
+        for each in self.experts:
+            span = _times(each.each, _held(each.number, spread, position))
+            pieces[each.within] = pieces.get(each.within, NOTHING).plus(span)
+        total = NOTHING
+        for span in pieces.values():
+            total = total.plus(_allocated(span))
+        return total
 
 
 @dataclass(slots=True)
 class Parts:
-    """What ranks of one tensor parallel position hold, by where it lies."""
+    """What ranks of one tensor parallel degree hold, by where it lies."""
 
-    layers: dict[int, Span]
-    experts: dict[int, tuple[Experts, ...]]
-    first: Span = NOTHING
-    """Embedding."""
-    last: Span = NOTHING
+    layers: defaultdict[int, Stack] = field(default_factory=lambda: defaultdict(Stack))
+    first: Stack = field(default_factory=Stack)
+    """Embedding and towers."""
+    last: Stack = field(default_factory=Stack)
     """Output head, final norm and layers that predict ahead."""
-    both: Span = NOTHING
+    both: Stack = field(default_factory=Stack)
     """The embedding where it serves as head too: once on a stage that is first, last or both."""
-    towers: Span = NOTHING
-    ahead: tuple[Experts, ...] = ()
+    sums: dict[tuple[int, int], Span] = field(default_factory=dict)
+    """Of layers by number and share of the experts, remembered."""
 
 
 def rank_weights(tensors: tuple[Tensor, ...], how: Loading, placement: Placement) -> tuple[Quantity, ...]:
-    """Bytes of weights on every rank, in the order of ``placement.ranks``.
+    """Bytes of weights on every rank, in the order of ``placement.ranks``, as allocated on the device.
 
     Layers are dealt to pipeline stages by ``placement.layers``; the embedding lies on the first stage, final
     norm and head on the last, a tied embedding on both ends, towers on the first. Routed experts are spread
@@ -49,8 +76,7 @@ def rank_weights(tensors: tuple[Tensor, ...], how: Loading, placement: Placement
     remembered: dict[tuple[int, int], Quantity] = {}
     out = []
     for rank in placement.ranks:
-        position = _expert_position(rank, how, placement.parallel)
-        key = (rank.pp, position)
+        key = (rank.pp, _expert_position(rank, how, placement.parallel))
         if key not in remembered:
             remembered[key] = _rank(parts, how, placement, edges[rank.pp], key)
         out.append(remembered[key])
@@ -74,6 +100,7 @@ def _degrees(how: Loading, parallel: Parallel) -> tuple[int, int]:
 
 
 def _expert_position(rank: Rank, how: Loading, parallel: Parallel) -> int:
+    """Which of the shares of the experts a rank holds."""
     spread, cut = _degrees(how, parallel)
     index = rank.dp * parallel.tp + rank.tp if how.across_replicas else rank.tp
     return min(index // cut, spread - 1)
@@ -85,19 +112,16 @@ def _rank(parts: Parts, how: Loading, placement: Placement, layers: range, key: 
     spread, _ = _degrees(how, placement.parallel)
     is_first, is_last = stage == 0, stage == len(placement.layers) - 1
     total = Span(how.buffers, how.buffers, how.buffers)
-    experts: list[Experts] = []
     for number in layers:
-        total = total.plus(parts.layers.get(number, NOTHING))
-        experts.extend(parts.experts.get(number, ()))
-    if is_first:
-        total = total.plus(parts.first).plus(parts.towers)
-    if is_last:
-        total = total.plus(parts.last)
-        experts.extend(parts.ahead)
-    if is_first or is_last:
-        total = total.plus(parts.both)
-    for each in experts:
-        total = total.plus(_times(each.each, _held(each.number, spread, position)))
+        if number not in parts.layers:
+            continue
+        if (number, position) not in parts.sums:
+            parts.sums[number, position] = parts.layers[number].bytes(spread, position)
+        total = total.plus(parts.sums[number, position])
+    ends = ((parts.first, is_first), (parts.last, is_last), (parts.both, is_first or is_last))
+    for stack, here in ends:
+        if here:
+            total = total.plus(stack.bytes(spread, position))
     return _quantity(total, len(layers))
 
 
@@ -110,6 +134,12 @@ def _times(span: Span, count: int) -> Span:
     return Span(span.value * count, span.low * count, span.high * count)
 
 
+def _allocated(span: Span) -> Span:
+    """What the allocator counts for it."""
+    rounds = allocator().taken
+    return Span(rounds(span.value), min(span.low, rounds(span.low)), rounds(span.high))
+
+
 def _quantity(total: Span, layers: int) -> Quantity:
     bounds = margin()
     low = max(0.0, total.low * (1 - bounds.below) - bounds.bytes)
@@ -117,68 +147,65 @@ def _quantity(total: Span, layers: int) -> Quantity:
     return Quantity(total.value, low, high, f"tensors of {layers} layers as the engine cuts them")
 
 
-@lru_cache(maxsize=64)
 def _parts(tensors: tuple[Tensor, ...], how: Loading, parallel: Parallel) -> Parts:
-    """Add the tensors up. The degrees that matter are few: layouts of many machines share them."""
-    _, cut = _degrees(how, parallel)
+    """The tensors added up. The degrees that matter are few: layouts of many machines share them."""
+    return _added(tensors, how, parallel.tp, _degrees(how, parallel))
+
+
+@lru_cache(maxsize=64)
+def _added(tensors: tuple[Tensor, ...], how: Loading, ranks: int, degrees: tuple[int, int]) -> Parts:
     has_head = any(spot(tensor.name, how.depth).place is Place.HEAD for tensor in tensors)
     tied = how.tied or not has_head
-    parts = Parts({}, {})
+    parts = Parts()
     for tensor in tensors:
         found = spot(tensor.name, how.depth)
+        stack = _stack(parts, found, how, tied)
+        if stack is None:
+            continue
+        within = found.within if found.place is Place.LAYER else tensor.name
         if found.experts and found.place in {Place.LAYER, Place.AHEAD}:
-            _add_experts(parts, tensor, found, how, cut)
+            stack.experts.append(_experts(tensor, found, how, degrees[1], within))
         else:
-            one = _times(share(tensor, found, how, parallel.tp), tensor.copies)
-            _add(parts, found, how, one.plus(_absorbed(tensor, found, how, parallel.tp)), tied)
+            stack.add(within, _times(share(tensor, found, how, ranks), tensor.copies))
+            _absorb(stack, tensor, found, how, ranks)
     return parts
 
 
-def _add(parts: Parts, found: Spot, how: Loading, span: Span, tied: bool) -> None:
+def _stack(parts: Parts, found: Spot, how: Loading, tied: bool) -> Stack | None:
+    """Where a tensor goes; None: it is not loaded."""
     match found.place:
         case Place.LAYER:
-            parts.layers[found.layer] = parts.layers.get(found.layer, NOTHING).plus(span)
-        case Place.EMBEDDING if tied and found.cut == "unsure":
-            parts.both = parts.both.plus(span)
+            return parts.layers[found.layer]
         case Place.EMBEDDING:
-            parts.first = parts.first.plus(span)
-        case Place.HEAD if tied:
-            pass  # a stored copy of a tied head is not loaded
-        case Place.HEAD | Place.LAST:
-            parts.last = parts.last.plus(span)
-        case Place.TOWER if how.towers:
-            parts.towers = parts.towers.plus(span)
-        case Place.AHEAD if how.ahead:
-            parts.last = parts.last.plus(span)
-        case _:
-            pass
+            return parts.both if tied and found.cut == "unsure" else parts.first
+        case Place.HEAD:
+            return None if tied else parts.last  # a stored copy of a tied head is not loaded
+        case Place.LAST:
+            return parts.last
+        case Place.TOWER:
+            return parts.first if how.towers else None
+        case Place.AHEAD:
+            return parts.last if how.ahead else None
+        case Place.SKIP:
+            return None
 
 
-def _add_experts(parts: Parts, tensor: Tensor, found: Spot, how: Loading, cut: int) -> None:
+def _experts(tensor: Tensor, found: Spot, how: Loading, cut: int, within: str) -> Experts:
     """Experts stored one by one, or all together in a tensor whose first dimension counts them."""
-    if tensor.copies > 1 or "*" in tensor.name:
-        number, one = tensor.copies, Tensor(tensor.name, tensor.shape, tensor.dtype)
-    elif tensor.shape:
-        number, one = tensor.shape[0], Tensor(tensor.name, tensor.shape[1:], tensor.dtype)
+    if tensor.copies > 1 or "*" in tensor.name or not tensor.shape:
+        number, shape = tensor.copies, tensor.shape
     else:
-        number, one = 1, tensor
-    each = Experts(number, share(one, found, how, cut))
-    if found.place is Place.LAYER:
-        parts.experts[found.layer] = (*parts.experts.get(found.layer, ()), each)
-    elif how.ahead:
-        parts.ahead = (*parts.ahead, each)
+        number, shape = tensor.shape[0], tensor.shape[1:]
+    return Experts(number, share(replace(tensor, shape=shape, copies=1), found, how, cut), within)
 
 
-def _absorbed(tensor: Tensor, found: Spot, how: Loading, ranks: int) -> Span:
-    """The unquantized copy of the latent up-projection that decoding multiplies with."""
+def _absorb(stack: Stack, tensor: Tensor, found: Spot, how: Loading, ranks: int) -> None:
+    """The unquantized copy of the latent up-projection that decoding multiplies with, in two parts."""
     if not how.absorbs or not tensor.name.endswith("kv_b_proj.weight"):
-        return NOTHING
-    plain = replace(tensor, dtype=how.dtype or "BF16")
-    if dtype_on(tensor, found, how) == "U8":  # two values in a byte
-        plain = replace(plain, shape=(*plain.shape[:-1], plain.shape[-1] * 2))
-    return share(plain, found, replace(how, online=None), ranks)
-
-
-def whole_bytes(tensors: tuple[Tensor, ...]) -> int:
-    """Bytes of all tensors as they are stored."""
-    return sum(size(tensor.shape, tensor.dtype) * tensor.copies for tensor in tensors)
+        return
+    packed = 2 if dtype_on(tensor, found, how) == "U8" else 1
+    shape = (*tensor.shape[:-1], tensor.shape[-1] * packed)
+    plain = replace(tensor, dtype=how.dtype or "BF16", shape=shape)
+    span = share(plain, found, replace(how, online=None), ranks)
+    for part in ("up keys", "up values"):
+        stack.add(part, Span(span.value // 2, span.low // 2, span.high // 2))

@@ -1,0 +1,108 @@
+"""Weights per rank for engines built on torch: what their options make of a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from canserve.facts import Fact, Known, Missing
+from canserve.memory.fields import Lacking
+from canserve.memory.layers.text import decoder
+from canserve.memory.options import BadOption, Options
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request
+from canserve.memory.weights.loading import DTYPES, Loading, loading
+from canserve.memory.weights.rotary import rotary_bytes
+from canserve.memory.weights.sharding import rank_weights
+from canserve.memory.weights.stored import tensors_of
+from canserve.subjects.tensor import BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What an engine does by itself, and under which options it does otherwise."""
+
+    across_replicas: bool
+    """Whether experts are cut over all data-parallel replicas."""
+    absorbs: bool
+    """Whether latent attention keeps a second copy of its up-projection."""
+    sections: int
+    """How many times as long the table of a multimodal rotary embedding is."""
+    text_only: tuple[str, ...]
+    """Options that leave towers out."""
+    whole_towers: tuple[tuple[str, str], ...]
+    """Options, and their values, under which every rank holds whole towers."""
+    draft: tuple[str, ...]
+    """Options that name a way to speculate; ``mtp`` and the like load the layers that predict ahead."""
+    online: tuple[str, ...] = ("fp8",)
+    """Values of ``quantization`` that quantize an unquantized checkpoint while loading."""
+
+
+PLAIN = Habits(across_replicas=False, absorbs=False, sections=1, text_only=(), whole_towers=(), draft=())
+"""Of an engine of which nothing else is known than that it cuts as others do."""
+
+AHEAD = ("mtp", "nextn", "eagle")
+"""Words in a way to speculate that uses the model's own layers, if it brings no other model."""
+
+
+def weights_of(request: Request, habits: Habits) -> Fact[tuple[Quantity, ...]]:
+    """Bytes of weights on every rank. Missing: tensors are not known, or an option holds nonsense."""
+    try:
+        how = _how(request, habits)
+    except BadOption as bad:
+        return bad.missing()
+    tensors = tensors_of(request.model, how.towers)
+    if isinstance(tensors, Missing):
+        return tensors
+    return Known(rank_weights(tensors.value, how, request.placement), tensors.evidence)
+
+
+def _how(request: Request, habits: Habits) -> Loading:
+    """The model's own way, changed by options. Raises BadOption."""
+    options, own = Options(request.options), loading(request.model)
+    asked = options.text("dtype", "auto").lower()
+    dtype = own.dtype if asked == "auto" else DTYPES.get(asked)
+    if dtype is None and asked != "auto":
+        raise BadOption("dtype", asked, f"one of auto, {', '.join(DTYPES)}")
+    quantized = (
+        not isinstance(request.model.quantization, Known) or request.model.quantization.value is not None
+    )
+    online = options.text("quantization", "").lower() in habits.online and not quantized
+    return replace(
+        own,
+        dtype=dtype,
+        towers=not any(options.flag(name) for name in habits.text_only) and not _no_inputs(options),
+        whole_towers=any(options.text(name, "").lower() == value for name, value in habits.whole_towers),
+        ahead=_ahead(options, habits),
+        across_replicas=habits.across_replicas,
+        absorbs=habits.absorbs,
+        online="F8_E4M3" if online else None,
+        buffers=_rotary(request, own, dtype, habits.sections),
+    )
+
+
+def _no_inputs(options: Options) -> bool:
+    """Whether every kind of input that a tower would take is limited to none."""
+    limits = options.table("limit_mm_per_prompt")
+    return {"image", "video"} <= limits.keys() and not any(limits.values())
+
+
+def _ahead(options: Options, habits: Habits) -> bool:
+    for name in habits.draft:
+        value = options.get(name)
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = options.table(name)
+        if isinstance(value, dict):
+            value = "" if value.get("model") else value.get("method")
+        if isinstance(value, str) and any(word in value.lower() for word in AHEAD):
+            return True
+    return False
+
+
+def _rotary(request: Request, how: Loading, dtype: str | None, sections: int) -> int:
+    if not isinstance(request.model.config, Known):
+        return 0
+    try:
+        found = decoder(request.model.config.value)
+        return rotary_bytes(found, how.layers, BITS[dtype or "BF16"] // 8, sections)
+    except Lacking:
+        return 0
