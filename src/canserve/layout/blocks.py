@@ -88,7 +88,8 @@ def _through(found: tuple[Matrix, ...], sliced: Cuts, stored: Quantization) -> I
 def _judge(question: Question, stored: Quantization, each: Unit, piece: Slice) -> Ruling | None:
     """What the engine does with such a slice; None: it takes it."""
     experts = piece.of.part == "experts"
-    rule = _rule(question, f"{each.form} {'experts' if experts else 'linear'}", stored)
+    part = "experts" if experts else "merged" if piece.of.merged and each.form == "block" else "linear"
+    rule = _rule(question, f"{each.form} {part}", stored)
     said = f"{piece}, through {each}"
     facts = (question.model.quantization, question.matrices)
     match rule:
@@ -98,12 +99,20 @@ def _judge(question: Question, stored: Quantization, each: Unit, piece: Slice) -
             each.along(piece.along), piece.size
         ) >= int(row.values["finest"]):
             return None
+        case Known(Row() as row) if row.values["cut"] == "unsure" or _doubtful(piece, each):
+            return unknown(f"{said}; some classes take that", "start it once", *facts, rule)
         case Known(Row()):
             return no(said, *facts, rule, heals=(SPREAD,) if experts else ())
         case Missing(why=why, ask=ask):
             return unknown(f"{said}; {why}", ask or "start it once", *facts, rule)
         case _:
             return unknown(f"{said}; whether this release loads that is not known", "start it once", *facts)
+
+
+def _doubtful(piece: Slice, each: Unit) -> bool:
+    """Whether only the config says that a matrix of no whole blocks is quantized: such ones are often left out."""
+    whole = piece.of.outputs if piece.along == "outputs" else piece.of.inputs
+    return not piece.of.stored and whole % each.along(piece.along) != 0
 
 
 def _rule(question: Question, part: str, stored: Quantization) -> Fact[Row | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from canserve.facts import Fact, Known, Missing, derive
 from canserve.memory.layers import layers
@@ -16,6 +16,7 @@ from canserve.subjects.tensor import Tensor
 
 EIGHT_BITS = ("F8_E4M3", "F8_E5M2", "I8")
 _MLP = re.compile(r"(gate_proj|up_proj|down_proj|gate_up_proj|w[123]|fc\d|c_fc|dense_\w+)\.[\w]+$")
+_MERGED = re.compile(r"\.([qkv]|qkv|gate|up|gate_up|in)_proj\w*\.\w+$|\.w[13]\.\w+$")
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -41,8 +42,15 @@ class Matrix:
     part: str
     """``experts``, ``mlp`` or ``attention``."""
     bits: int
+    stored: bool = True
+    """Whether the weights' headers say so; False: the config implies it, which may be wrong about one of them."""
     kv_heads: int = 0
     """Of the layer it lies in, where keys or values come out of it."""
+
+    @property
+    def merged(self) -> bool:
+        """Whether engines make one matrix of it and others: Q, K and V, or gate and up."""
+        return _MERGED.search(self.name) is not None
 
     def slices(self, cuts: Cuts) -> Iterator[Slice]:
         """What one rank gets: how many outputs, how many inputs."""
@@ -79,9 +87,11 @@ def matrices(model: Model) -> Fact[tuple[Matrix, ...]]:
         return quantization
     if quantization.value is None:
         return Known((), quantization.evidence)
-    found = model.tensors if isinstance(model.tensors, Known) and model.tensors.value else implied(model)
     quantized = quantization.value
-    return derive(found, lambda tensors: _read(tensors, quantized, model))
+    if isinstance(model.tensors, Known) and model.tensors.value:
+        return derive(model.tensors, lambda tensors: _read(tensors, quantized, model))
+    found = derive(implied(model), lambda tensors: _read(tensors, quantized, model))
+    return derive(found, lambda each: tuple(replace(matrix, stored=False) for matrix in each))
 
 
 def _read(tensors: tuple[Tensor, ...], quantization: Quantization, model: Model) -> tuple[Matrix, ...]:
@@ -109,7 +119,7 @@ def _matrix(tensor: Tensor, quantization: Quantization, decoder: tuple[Layer, ..
     if 0 <= found.layer < len(decoder):
         mixers = decoder[found.layer].mixers
         heads = next((mixer.kv_heads for mixer in mixers if isinstance(mixer, Attention)), 0)
-    return Matrix(name, outputs, inputs, found.cut, part, bits, heads if found.cut == "kv" else 0)
+    return Matrix(name, outputs, inputs, found.cut, part, bits, kv_heads=heads if found.cut == "kv" else 0)
 
 
 def _sizes(tensor: Tensor, quantization: Quantization, experts: bool) -> tuple[int, int, int] | None:
