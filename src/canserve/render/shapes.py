@@ -206,6 +206,10 @@ class BuildFactsShape:
     elsewhere: Annotated[Fact[Mapping[str, str]], "Names it says a plugin serves, with the plugin."]
     plugins: Fact[tuple[str, ...]]
     quantization: Fact[Mapping[str, QuantMethodShape]]
+    literal_methods: Annotated[
+        Fact[Site | None],
+        "Where it takes a method's name from config.json as it stands there; null: it does not.",
+    ]
     vendor_quantization: Annotated[
         Fact[Mapping[str, tuple[str, ...]]], "By vendor: the methods that the build lets run there."
     ]

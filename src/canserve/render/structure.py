@@ -148,6 +148,7 @@ def _facts(build: Build) -> BuildFactsShape:
         elsewhere=build.elsewhere,
         plugins=build.plugins,
         quantization=derive(build.quantization, lambda known: {n: _method(m) for n, m in known.items()}),
+        literal_methods=build.literal_methods,
         vendor_quantization=build.vendor_quantization,
         kv_cache_dtypes=build.kv_cache_dtypes,
         reasoning_parsers=build.reasoning_parsers,

@@ -429,6 +429,9 @@ class Build:
     auto_map_rule: Fact[AutoMapRule | None] = NOT_ASKED
     """Whether ``auto_map`` names the class instead of ``architectures``."""
     quantization: Fact[Mapping[str, QuantMethod]] = NOT_ASKED
+    literal_methods: Fact[Site | None] = NOT_ASKED
+    """Where the engine takes a method's name from config.json as it stands there, so that no other name of the
+    format counts; ``Known(None)``: it tells formats apart itself."""
     vendor_quantization: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
     """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``,
     ``google``); of a vendor without a row it says nothing."""

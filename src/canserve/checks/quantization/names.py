@@ -10,13 +10,17 @@ from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.engines.static.guards import guard_truth
-from canserve.facts import Cause, Missing
+from canserve.facts import Cause, Known, Missing
 from canserve.rules import quantization as rules
 from canserve.subjects.build import QuantMethod
 from canserve.subjects.model import Quantization
 
 AS_STORED = frozenset({"none", "auto", "unquant", "hf"})
 """Values of ``--quantization`` that ask for nothing."""
+
+IN_THE_FILE = "gguf"
+"""The method of files that have no config.json."""
+SWITCHES = ("load_in_4bit", "load_in_8bit")
 
 PLATFORMS = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu", "google": "tpu", "huawei": "npu"}
 """Which of an engine's platforms runs on a vendor's accelerators."""
@@ -56,9 +60,26 @@ def wished(case: Case) -> str | None:
     return None if wish is None or wish.lower() in AS_STORED else wish.lower()
 
 
-def names_of(quantization: Quantization) -> tuple[str, ...]:
-    """The method's name and the others that load the same files, the most usual one first."""
+def names_of(case: Case, quantization: Quantization) -> tuple[str, ...]:
+    """The method's name and the others that load the same files, the most usual one first.
+
+    Of an engine that looks the name up as config.json has it, that name alone; empty where it has none.
+    """
+    literal = case.build.literal_methods
+    if isinstance(literal, Known) and literal.value is not None and quantization.method != IN_THE_FILE:
+        said = _in_config(quantization)
+        return () if said is None else (said,)
     return tuple(dict.fromkeys((quantization.method, *quantization.aliases, quantization.declared.lower())))
+
+
+def _in_config(quantization: Quantization) -> str | None:
+    """The method that config.json names; bitsandbytes is told by its switches as well."""
+    if not quantization.source.startswith("config.json"):
+        return None
+    said = quantization.raw.get("quant_method")
+    if isinstance(said, str):
+        return said.lower()
+    return quantization.method if any(quantization.raw.get(switch) for switch in SWITCHES) else None
 
 
 def effective_names(case: Case, quantization: Quantization | None) -> tuple[str, ...]:
@@ -66,7 +87,7 @@ def effective_names(case: Case, quantization: Quantization | None) -> tuple[str,
     wish = wished(case)
     if quantization is None:
         return () if wish is None else (wish,)
-    names = names_of(quantization)
+    names = names_of(case, quantization)
     return (wish,) if wish and wish not in rules.related(quantization.method) | set(names) else names
 
 

@@ -31,7 +31,9 @@ def registered(reader: Reader, case: Case) -> Verdict:
         )
     if gguf_only(case.build) and quantization.method != "gguf":
         return quantization_convertible(reader, case, quantization)
-    names = names_of(quantization)
+    names = names_of(case, quantization)
+    if not names:
+        return _unsaid(reader, case, quantization)
     if wish is not None and wish not in names:
         return _asked_otherwise(reader, case, quantization, wish)
     if wish is not None:
@@ -45,7 +47,7 @@ def _stored(reader: Reader, case: Case, quantization: Quantization, names: Seque
     found = listed(reader, case, names)
     usable = [one for one in found if _stands_in(reader, one, quantization)]
     if sure := next((one for one in usable if one.there), None):
-        if (verdict := through(reader, case, sure.method)) is not None:
+        if (verdict := through(reader, case, sure.method, quantization)) is not None:
             return verdict
         return Yes(f"the build lists {sure.method.name}{_says(quantization, sure.method.name)}")
     if usable:
@@ -58,6 +60,17 @@ def _stored(reader: Reader, case: Case, quantization: Quantization, names: Seque
         )
     return _absent(
         reader, case, quantization.method, f"{quantization.method}{_says(quantization, quantization.method)}"
+    )
+
+
+def _unsaid(reader: Reader, case: Case, quantization: Quantization) -> No:
+    """The engine reads the method from config.json, which does not name it."""
+    at = reader.read(case.build.literal_methods)
+    reader.cite((look(case, str(at), "reads quant_method of config.json"),))
+    return No(
+        f"the checkpoint is quantized with {quantization.method} by its {quantization.source}, but the build "
+        "goes by quant_method in config.json, which it has not",
+        "use a checkpoint whose config.json names the method, or another engine",
     )
 
 
@@ -117,7 +130,7 @@ def _asked_otherwise(reader: Reader, case: Case, quantization: Quantization, wis
     if not found:
         return _absent(reader, case, wish, f"--quantization {wish}", WITHOUT)
     if wish in rules.related(method):
-        return _stored(reader, case, quantization, names_of(quantization))
+        return _stored(reader, case, quantization, names_of(case, quantization))
     if rule := rules.serves(wish, method):
         reader.cite((rule.evidence(f"{wish} loads {method}"),))
         return (

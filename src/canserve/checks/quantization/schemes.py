@@ -46,7 +46,7 @@ def scheme_known(reader: Reader, case: Case) -> Verdict:
     quantization = stored(reader, case)
     if quantization is None:
         raise NotApplicable("the model is not quantized")
-    names = names_of(quantization)
+    names = names_of(case, quantization)
     if effective_names(case, quantization) != names:
         raise NotApplicable("--quantization asks for another method than the checkpoint's own")
     if quantization.method == "gguf":

@@ -16,11 +16,8 @@ from canserve.checks.gates import look
 from canserve.checks.reader import Reader
 from canserve.checks.wish import normalized
 from canserve.subjects.build import Demand, Plain, QuantMethod, Taker
+from canserve.subjects.model import Quantization
 from canserve.verdict import No, Unknown, Verdict, Yes
-
-MAX_DEPTH = 3
-"""How deep nested configs are looked into for the one that describes the quantization."""
-SECTION = "quantization_config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class Candidate:
         return f"{self.backend} takes {method} only with {' and '.join(self.unmet)}"
 
 
-def through(reader: Reader, case: Case, method: QuantMethod) -> Verdict | None:
+def through(reader: Reader, case: Case, method: QuantMethod, quantization: Quantization) -> Verdict | None:
     """How the engine that serves the model takes its weights; None: there is only one engine to ask."""
     way, _ = route(reader, case)
     if not method.takers or way is None or way.way not in ("native", "converted"):
@@ -51,8 +48,7 @@ def through(reader: Reader, case: Case, method: QuantMethod) -> Verdict | None:
     row = reader.read(case.build.registry)[way.served_by]
     if not row.backends:
         return None
-    config = _section(reader.try_read(case.model.config) or {}, MAX_DEPTH) or {}
-    candidates = [_candidate(backend, method, config) for backend in row.backends]
+    candidates = [_candidate(backend, method, quantization.raw) for backend in row.backends]
     asked = [one for one in candidates if one.taker is not None and _given(case, one.taker.flag)]
     reader.cite((look(case, str(method.at), _described(method)),))
     return _choose(method.name, asked or candidates, given=bool(asked))
@@ -116,14 +112,6 @@ def _given(case: Case, flag: str) -> bool:
     """Whether the user gave this flag with this value."""
     name, _, value = flag.partition(" ")
     return any(normalized(key) == name and given == value for key, given in case.wish.flags.items())
-
-
-def _section(config: Mapping[str, Any], depth: int) -> Mapping[str, Any] | None:
-    """The nearest ``quantization_config`` of a config."""
-    if isinstance(found := config.get(SECTION), Mapping):
-        return found
-    nested = [value for value in config.values() if isinstance(value, Mapping)] if depth else []
-    return next((found for value in nested if (found := _section(value, depth - 1)) is not None), None)
 
 
 def _described(method: QuantMethod) -> str:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from canserve.engines.hf import quantization, registry, serve
 from canserve.engines.hf.reading import Reading, attempt
+from canserve.engines.loaded import PLAIN, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -61,6 +62,10 @@ class HuggingFace:
         """The specifier under which another package is required; of itself it is the very release."""
         return requirement(requires, name, extras=("torch", "serving"), project=self.name)
 
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        return weights_of(request, PLAIN)
+
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """Its memory is not modelled."""
         return unmodelled(self.name, request, weights)
@@ -93,6 +98,7 @@ class HuggingFace:
             trusts_code=_nothing(sources, None, "trust_remote_code has to be given"),
             auto_map_rule=_nothing(sources, None, "architectures decide"),
             quantization=attempt(quantization.read_quantization, reading),
+            literal_methods=_nothing(sources, Site(quantization.AUTO, 1), "quant_method decides"),
             vendor_quantization=_nothing(sources, {}, "no lists for accelerators of other vendors"),
             kv_cache_dtypes=_nothing(sources, ("auto",), "the server's cache has the model's own type"),
             reasoning_parsers=_nothing(sources, (), "no reasoning parsers"),

@@ -30,6 +30,7 @@ from canserve.engines.lmdeploy.reading import (
     attempt,
 )
 from canserve.engines.lmdeploy.registry import Registry
+from canserve.engines.loaded import PLAIN, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -43,6 +44,7 @@ from canserve.subjects.build import (
     Identity,
     ModelClass,
     Registered,
+    Site,
     Transformers,
     Want,
 )
@@ -76,6 +78,10 @@ class LMDeploy:
         """The specifier under which ``pip install lmdeploy`` requires another package."""
         return requirement(requires, name)
 
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        return weights_of(request, PLAIN)
+
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """Its memory is not modelled."""
         return unmodelled(self.name, request, weights)
@@ -108,6 +114,10 @@ class LMDeploy:
             auto_map_rule=attempt(configs.read_auto_map, reading),
             quantization=_with(
                 found, lambda known: attempt(lambda r: quantization.read_quantization(r, known), reading)
+            ),
+            literal_methods=Known(
+                Site(quantization.CONFIG, 1),
+                (reading.sources.seen(quantization.CONFIG, "quant_method decides"),),
             ),
             vendor_quantization=_nothing(reading, {}, "no lists for accelerators of other vendors"),
             kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from canserve.engines.lmdeploy.reading import (
     CONVERTERS,
@@ -37,7 +37,7 @@ USE_PYTORCH = "--backend pytorch"
 ONLY_EXPERTS = "no other layers than the experts are quantized"
 DEVICES = re.compile(r"modelslim")
 """Methods of accelerators that are no GPUs."""
-WORDS = re.compile(r"\b(?:weight_scale_inv|\w*BlockedF8\w*|\w*StaticF8\w*)\b|pack-quantized")
+WORDS = re.compile(r"\b(?:weight_scale_inv|\w*BlockedF8\w*|\w*StaticF8\w*|FusedMoEV4FP4)\b|pack-quantized")
 """What tells in the code that loads a method which of its ways of storing weights are meant."""
 
 
@@ -59,11 +59,11 @@ def read_quantization(reading: Reading, registry: Registry) -> Fact[Mapping[str,
     found: dict[str, Found] = {}
     for name, (at, demands) in turbomind.items():
         found.setdefault(name, Found(at)).takers.append(Taker(TURBOMIND, demands))
-    for name, (at, guards) in pytorch.items():
+    for name, served in pytorch.items():
         flag = "" if name in refused else USE_PYTORCH
-        taker = Taker(PYTORCH, _blocks(reading, name), flag, guards)
-        found.setdefault(name, Found(at)).takers.append(taker)
-    words = _words(reading, (*LINEAR, *CONVERTERS, *FORMATS, CONFIG))
+        taker = Taker(PYTORCH, (*served.demands, *_blocks(reading, name)), flag, served.guards)
+        found.setdefault(name, Found(served.at)).takers.append(taker)
+    words = _words(reading, (*LINEAR, *EXPERTS, *CONVERTERS, *FORMATS, CONFIG))
     methods = {name: _method(reading, name, one, words) for name, one in found.items()}
     looks = [reading.seen(one.at, name) for name, one in list(found.items())[:1]]
     return Known(methods, tuple(looks))
@@ -211,38 +211,84 @@ def _goes_to_pytorch(reading: Reading) -> frozenset[str]:
 # -- PyTorch
 
 
-def _pytorch(reading: Reading) -> dict[str, tuple[Site, tuple[str, ...]]]:
-    """Method -> where it is compared, and under which conditions it is served."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A method that PyTorch compares ``quant_method`` with."""
+
+    at: Site
+    demands: tuple[Demand, ...]
+    guards: tuple[str, ...] = ()
+
+
+def _pytorch(reading: Reading) -> dict[str, Served]:
+    """Method -> where it is compared, what it demands, and under which conditions it is served."""
     linear = reading.first(LINEAR)
     if linear is None:
         raise reading.unknown(LINEAR[0], "no linear layers")
-    layers = dict(_names(reading, linear))
+    layers = dict(_layers(reading, linear))
     if not layers:
         raise reading.unknown(linear, "quant_method is compared with nothing")
     experts = reading.first(EXPERTS)
-    moe = dict(_names(reading, experts)) if experts is not None else {}
-    function = reading.function(CONFIG, "from_config") if reading.has(CONFIG) else None
-    stated = {} if function is None else dict(_lines(CONFIG, function))
-    names = dict(stated) if stated else {**moe, **layers}
+    moe = dict(_layers(reading, experts)) if experts is not None else {}
+    function = reading.method(CONFIG, "QuantizationConfig", "from_config") if reading.has(CONFIG) else None
+    stated = {} if function is None else dict(_served(CONFIG, function))
     return {
-        name: (at, () if name in layers else (ONLY_EXPERTS,))
-        for name, at in names.items()
+        name: one if name in layers else replace(one, guards=(ONLY_EXPERTS,))
+        for name, one in (stated or {**moe, **layers}).items()
         if (name in layers or name in moe) and not DEVICES.search(name)
     }
 
 
-def _names(reading: Reading, path: str) -> Iterator[tuple[str, Site]]:
+def _layers(reading: Reading, path: str) -> Iterator[tuple[str, Served]]:
     """Methods for which a module builds a layer."""
     for node in reading.tree(path).body:
         if isinstance(node, ast.FunctionDef):
-            yield from _lines(path, node)
+            yield from _served(path, node)
 
 
-def _lines(path: str, function: ast.FunctionDef) -> Iterable[tuple[str, Site]]:
+def _served(path: str, function: ast.FunctionDef) -> Iterable[tuple[str, Served]]:
     """Comparisons of ``if`` statements; those of assertions only exclude."""
     for branch in _branches(function):
         for name in _compared(branch.test):
-            yield name, Site(path, branch.lineno)
+            yield name, Served(Site(path, branch.lineno), tuple(_told_apart(branch.body)))
+
+
+def _told_apart(body: Sequence[ast.stmt]) -> Iterator[Demand]:
+    """``fmt = config.get('fmt', 'e4m3')``, then an ``if`` for each value and an error for all others."""
+    read: dict[str, tuple[str, str]] = {}
+    for statement in body:
+        match statement:
+            case ast.Assign(
+                [ast.Name(name)],
+                ast.Call(
+                    ast.Attribute(_, "get"), [ast.Constant(str() as key), ast.Constant(str() as default)]
+                ),
+            ):
+                read[name] = key, default
+            case ast.If(ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant()])) if name in read:
+                values, rest = _chain(statement, name)
+                if rest and isinstance(rest[0], ast.Raise):
+                    yield Demand(read[name][0], values, read[name][1])
+            case _:
+                pass
+
+
+def _chain(branch: ast.If, name: str) -> tuple[tuple[str, ...], list[ast.stmt]]:
+    """The values that an ``if``/``elif`` compares a name with, and what is left for all others."""
+    values: list[str] = []
+    while True:
+        match branch.test:
+            case ast.Compare(ast.Name(compared), [ast.Eq()], [ast.Constant(str() as value)]) if (
+                compared == name
+            ):
+                values.append(value)
+            case _:
+                return tuple(values), [branch]
+        match branch.orelse:
+            case [ast.If() as inner]:
+                branch = inner
+            case rest:
+                return tuple(values), rest
 
 
 def _blocks(reading: Reading, name: str) -> tuple[Demand, ...]:

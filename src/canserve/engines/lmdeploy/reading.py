@@ -97,6 +97,14 @@ class Reading:
         found = (node for node in ast.walk(self.tree(path)) if isinstance(node, ast.FunctionDef))
         return next((node for node in found if node.name == name), None)
 
+    def method(self, path: str, owner: str, name: str) -> ast.FunctionDef | None:
+        """A method of a class at the top level of a file; None when there is none."""
+        classes = (
+            node for node in self.tree(path).body if isinstance(node, ast.ClassDef) and node.name == owner
+        )
+        found = (node for one in classes for node in one.body if isinstance(node, ast.FunctionDef))
+        return next((node for node in found if node.name == name), None)
+
     # -- answers
 
     def seen(self, at: Site, saw: str) -> Evidence:
