@@ -55,6 +55,8 @@ MACHINES = (
     ("RTX 5090", "rtx-5090"), ("RTX PRO 6000", "rtx-pro-6000"),
 )  # fmt: skip
 
+DATED = (("June 2026", "0.5.12"), ("2026-01", "0.5.8"))
+"""Logs that print no version, by what is known of their date; the form of the cache is the same in all near it."""
 WORDS = {"cudagraph_capture_sizes", "quantization", "load_format"}
 """Flags that the logs give in words."""
 FIXED = {"vllm": "kv_cache_memory_bytes", "sglang": "kv_cache_bytes"}
@@ -110,16 +112,16 @@ def logged(shared: Path) -> Iterator[Case]:
         measured, layout = row["measured"], row["layout"]
         config, own = _config(shared, row["model"])
         printed = {
-            "weights": measured.get("weights_gib"),
-            "available": measured.get("available_kv_gib"),
-            "tokens": measured.get("kv_tokens"),
+            "weights": measured.get("weights_gib", _largest(measured.get("sgl_mem_usage_gb"))),
+            "available": measured.get("available_kv_gib", _pools(measured)),
+            "tokens": measured.get("kv_tokens", measured.get("sgl_max_total_tokens")),
             "concurrency": measured.get("max_concurrency"),
         }
         yield Case(
             source="memory_logs",
             id=row["id"],
             engine=row["engine"],
-            version=row["engine_version"],
+            version=_version(row["engine_version"]),
             model=row["model"],
             config=config,
             own_config=own,
@@ -135,6 +137,27 @@ def logged(shared: Path) -> Iterator[Case]:
             started=row.get("outcome") == "ok",
             printed={key: value for key, value in printed.items() if isinstance(value, int | float)},
         )
+
+
+def _version(text: str) -> str:
+    """The release a log names, without what was patched on it."""
+    found = re.match(r"\d+(\.\d+)+\S*", text)
+    return found[0] if found else next((version for words, version in DATED if words in text), text)
+
+
+def _largest(value: Any) -> float | None:
+    """What loading took, of all differences the log lists."""
+    return max(value) if isinstance(value, list) else value
+
+
+def _pools(measured: Mapping[str, Any]) -> float | None:
+    """GiB of keys and values in all pools, where the log lists them pool by pool."""
+    keys, values = measured.get("sgl_k_gb"), measured.get("sgl_v_gb")
+    if keys is None or values is None:
+        return None
+    tokens = measured["sgl_tokens"]
+    pools = len(set(tokens)) if isinstance(tokens, list) else 1
+    return sum(sum(set(each)) if isinstance(each, list) else each * pools for each in (keys, values))
 
 
 def measured(shared: Path) -> Iterator[Case]:
@@ -193,6 +216,7 @@ def _options(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["layout"].get("dcp", 1) > 1:
         options["decode_context_parallel_size"] = row["layout"]["dcp"]
     if row["engine"] == "sglang":
+        options.pop("max_prefill_tokens", None)
         options["context_length"] = options.pop("max_model_len", None)
         options["chunked_prefill_size"] = options.pop("max_num_batched_tokens", None)
         options["max_running_requests"] = options.pop("max_num_seqs", None)
@@ -267,8 +291,14 @@ def judge(case: Case, tally: Tally) -> None:
         tally.unjudged.append(f"{case.id} {case.engine} {case.version} {case.model}: {found.why}")
         return
     _figures(case, found.value, tally)
-    if case.started and (found.value.starts.high < 0 or found.value.max_context.high < found.value.context):
+    if case.started and impossible(found.value):
         tally.wrong.append(f"{case.id}: it started, and is called impossible")
+
+
+def impossible(serving: Serving) -> bool:
+    """Whether the start is ruled out, rather than uncertain."""
+    refused = serving.refuses and serving.max_context.high < serving.context
+    return serving.starts.high < 0 or refused or any(rank.kv_available.high <= 0 for rank in serving.ranks)
 
 
 def _weights(case: Case, model: Model, layout: Placement, tally: Tally) -> Sequence[Quantity] | None:

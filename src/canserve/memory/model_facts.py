@@ -36,6 +36,8 @@ class ModelFacts:
     """The checkpoint's quantization method, where it brings fp8 scales for the cache."""
     quantized: bool
     text: Fields
+    """The decoder's own config."""
+    whole: Fields
     architectures: tuple[str, ...]
 
     @property
@@ -84,6 +86,7 @@ def model_facts(model: Model, config: Mapping[str, Any]) -> ModelFacts:
         scaled_cache=quantization.method if quantization and quantization.kv_cache else None,
         quantized=quantization is not None,
         text=fields,
+        whole=found.whole,
         architectures=model.architectures.value if isinstance(model.architectures, Known) else (),
     )
 

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from canserve.memory.quantity import GIB, Quantity
 from canserve.subjects.parallel import Device, Placement, Rank
 
+LARGE = 60 * GIB
+"""Devices with more have links of their own between them, whose buffers are larger."""
+
 
 def outside_torch(placement: Placement, rank: Rank, device: Device) -> Quantity:
     """What grows outside torch between the start and the end of the start-up profile."""
     if device.unified:
-        return _gib(
-            1.6, 0.1, 5.0, "on unified memory also what the host's processes take; logs of GB10"
-        )
+        return _gib(1.6, 0.1, 5.0, "on unified memory also what the host's processes take; logs of GB10")
     peers = [other for other in placement.ranks if other.dp == rank.dp and other.pp == rank.pp]
     if len(peers) == 1 and placement.parallel.pp == 1:
         return _gib(0.3, 0.15, 1.2, "context and libraries; logs of H100 print 0.24 to 0.46 GiB")
@@ -33,9 +34,13 @@ def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Q
     if device.unified:
         why = "not looked at; of 121.7 GiB, public logs of GB10 show 101 to 116 GiB free, page cache counted or not"
         return Quantity(0.94 * device.total, 0.82 * device.total_low, 0.98 * device.total_high, why)
-    several = placement.parallel.tp > 1
-    taken = (1.8, 0.8, 2.6) if several else (0.5, 0.2, 1.0)
-    why = "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks"
+    taken = (0.5, 0.2, 1.0)
+    if placement.parallel.tp > 1:
+        taken = (1.8, 0.8, 2.6) if device.total > LARGE else (0.8, 0.4, 2.0)
+    why = (
+        "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks; of RTX 3090"
+        " 22.8 of 23.6"
+    )
     return Quantity(
         device.total - taken[0] * GIB,
         device.total_low - taken[2] * GIB,

@@ -73,3 +73,6 @@ class Serving:
     """The budget's reserve: how many bytes free memory exceeds (negative: falls short of) what the engine
     demands at start; where its low end is below zero the start is not certain."""
     notes: tuple[str, ...] = ()
+    refuses: bool = True
+    """Whether the release refuses to start when one sequence of ``context`` tokens does not fit; False: it starts
+    and serves what fits."""

@@ -14,12 +14,12 @@ from canserve.engines.requirements import requirement
 from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
 from canserve.engines.sglang.classes import ClassReader
 from canserve.engines.sglang.fallback import read_fallback
+from canserve.engines.sglang.memory import holds
 from canserve.engines.sglang.places import TOP, first_files
 from canserve.engines.sglang.reading import Reading, attempt
 from canserve.engines.sglang.registry import Registry, read_registry
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
-from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
@@ -70,8 +70,8 @@ class SGLang:
         return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        """Its memory is not modelled."""
-        return unmodelled(self.name, request, weights)
+        """What this release can hold of a model."""
+        return holds(request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""
