@@ -37,7 +37,7 @@ USE_PYTORCH = "--backend pytorch"
 ONLY_EXPERTS = "no other layers than the experts are quantized"
 DEVICES = re.compile(r"modelslim")
 """Methods of accelerators that are no GPUs."""
-WORDS = re.compile(r"\b(?:weight_scale_inv|\w*BlockedF8\w*|\w*StaticF8\w*|FusedMoEV4FP4)\b|pack-quantized")
+WORDS = re.compile(r"\b(?:weight_scale_inv|BlockedF8Linear|StaticF8Linear)\b|pack-quantized|V4FP4")
 """What tells in the code that loads a method which of its ways of storing weights are meant."""
 
 
