@@ -17,7 +17,7 @@ from canserve.memory.weights.blocks.text import Text, text
 from canserve.memory.weights.blocks.towers import TOWER_KEYS, WRAPPINGS, Wrapping
 from canserve.memory.weights.loading import declared_dtype, is_tied
 from canserve.memory.weights.quantized import stored_tensors
-from canserve.subjects.model import Model, Quantization
+from canserve.subjects.model import ONLY_CONFIG, Model, Quantization
 from canserve.subjects.tensor import Tensor
 
 
@@ -32,6 +32,9 @@ class UnknownFamily(Lacking):
 ASK = "point to the folder or Hub id with headers"
 
 
+UNSAID = "declares no quantization; hf_quant_config.json, which could, was not given"
+
+
 def implied(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     """Every tensor of a checkpoint with this config: names, shapes, dtypes, quantized as it says.
 
@@ -40,11 +43,18 @@ def implied(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     """
     if isinstance(model.config, Missing):
         return model.config
-    if isinstance(model.quantization, Missing):
-        return model.quantization
     config, evidence = model.config.value, model.config.evidence
+    quantization = None
+    match model.quantization:
+        case Known(value, looks):
+            quantization, evidence = value, tuple(dict.fromkeys((*evidence, *looks)))
+        case missing if missing == ONLY_CONFIG:
+            # The config itself declares none; the file beside it that older tools write was not given.
+            evidence += (Evidence(model.subject, "config.json", UNSAID, whole=False),)
+        case missing:
+            return missing
     try:
-        tensors = implied_tensors(config, model.quantization.value, towers)
+        tensors = implied_tensors(config, quantization, towers)
     except Lacking as lack:
         look = Evidence(model.subject, "config.json", str(lack))
         ask = ASK if isinstance(lack, UnknownFamily) else f"a config that states {lack.field}, or {ASK}"
