@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
-from spread import BLOCK_FP8, LLAMA, MOE, host, model, question
+from spread import BLOCK_FP8, LLAMA, MOE, SEEN, build, host, model, question
 
-from canserve.layout import Fixed, Illegal, Layout, layouts
+from canserve.facts import Known
+from canserve.layout import Fixed, Illegal, Layout, Question, layouts
 from canserve.subjects.parallel import Parallel
 
 
@@ -15,8 +17,8 @@ def rules(found: tuple[Illegal, ...]) -> dict[int, str]:
     return {each.parallel.tp: each.rule for each in found if each.parallel.tp > 1}
 
 
-def at(asked: object, *degrees: int) -> Layout:
-    found = layouts(asked).at(Parallel(*degrees))  # type: ignore[arg-type]
+def at(asked: Question, *degrees: int) -> Layout:
+    found = layouts(asked).at(Parallel(*degrees))
     assert isinstance(found, Layout), found
     return found
 
@@ -122,3 +124,60 @@ def test_an_engine_without_rules_leaves_doubts() -> None:
     asked = question({**LLAMA, "vocab_size": 128258}, engine="other", version="1.0")
     doubts = dict(at(asked, 4).doubts)
     assert "vocabulary-divides" in doubts
+
+
+def with_build(asked: Question, **interfaces: bool) -> Question:
+    return replace(asked, build=build("vllm", "0.25.1", **interfaces))
+
+
+def test_a_class_that_cannot_be_cut_forbids_stages_and_what_was_not_read_is_doubted() -> None:
+    wrong = {each.rule: each for each in layouts(with_build(question(), supports_pp=False)).illegal}
+    assert wrong["pipeline-supported"].heals == "leave pipeline parallelism out"
+    assert wrong["pipeline-supported"].larger
+    assert at(with_build(question(), supports_pp=True), 1, 2).doubts == ()
+    assert [name for name, _ in at(with_build(question()), 1, 2).doubts] == ["pipeline-supported"]
+    assert [name for name, _ in at(question(), 1, 2).doubts] == ["pipeline-supported"]
+
+
+def test_a_draft_class_has_to_be_cut_too() -> None:
+    able, draft = build(supports_pp=True), build(supports_pp=False)
+    both = replace(
+        able,
+        classes={**able.classes, "SmallMTP": draft.classes["LlamaForCausalLM"]},
+        draft_classes=Known({"LlamaForCausalLM": ("SmallMTP",)}, SEEN),
+    )
+    assert at(replace(question(), build=both), 1, 2).doubts == ()
+    found = layouts(replace(question(), build=both, draft=True)).at(Parallel(1, 2))
+    assert isinstance(found, tuple)
+    assert found[0].rule == "pipeline-supported"
+
+
+def test_absurd_sizes_are_refused_at_once_with_the_nearest_legal_one() -> None:
+    found = layouts(question(tp=10**9)).illegal
+    assert {each.rule for each in found} >= {"heads-divide", "machines-have-room"}
+    assert all("tensor parallel 8" in each.heals for each in found)
+    assert not layouts(question(pp=10**9)).illegal[0].larger
+
+
+def test_a_thousand_machines_in_seconds() -> None:
+    asked = question(gpus=(8,) * 1000)
+    start = time.process_time()
+    found = layouts(asked)
+    degrees = list(found.degrees())
+    assert time.process_time() - start < 5
+    assert len(degrees) > 1000
+    assert len(at(asked, 8, 1, 1000).placement.ranks) == 8000
+
+
+@pytest.mark.parametrize("gpus", [(8,), (8,) * 8, (3, 5, 1)])
+def test_every_legal_layout_has_places_for_its_ranks(gpus: tuple[int, ...]) -> None:
+    asked = question(MOE, gpus=gpus)
+    sizes = {f"m{number}": count for number, count in enumerate(gpus)}
+    count = 0
+    for layout in layouts(asked).legal:
+        places = [(rank.machine, rank.device) for rank in layout.placement.ranks]
+        assert len(set(places)) == len(places) == layout.placement.parallel.ranks
+        assert all(device < sizes[machine] for machine, device in places)
+        assert sum(layout.placement.layers) == MOE["num_hidden_layers"]
+        count += 1
+    assert count > 5

@@ -6,7 +6,9 @@ from canserve.facts import Fact, Known, Missing
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
 from canserve.rules.table import Row
+from canserve.subjects.build import Build
 from canserve.subjects.parallel import Parallel
+from canserve.verdict import No
 
 ALONE = "leave pipeline parallelism out"
 INTERFACE = "supports_pp"
@@ -72,8 +74,28 @@ def _supported(question: Question, parallel: Parallel) -> Ruling | None:
         return missing(names)
     if question.build is None:
         return unknown("whether the model's class can be cut was not read", "name a build that can be read")
-    for name in names.value:
-        found = question.build.classes.get(name)
+    found = _class_says(question.build, names.value)
+    if found is None:
+        return unknown(
+            "the class that serves the model was not read", "start it once, or leave pipeline parallelism out"
+        )
+    if question.draft and not isinstance(found.verdict, No):
+        return _draft_says(question.build, names.value) or found
+    return found
+
+
+def _draft_says(build: Build, architectures: tuple[str, ...]) -> Ruling | None:
+    """What the class says that predicts ahead; it runs in the same stages. None: no such class was read."""
+    if isinstance(build.draft_classes, Missing):
+        return None
+    drafts = [draft for name in architectures for draft in build.draft_classes.value.get(name, ())]
+    return _class_says(build, tuple(drafts))
+
+
+def _class_says(build: Build, names: tuple[str, ...]) -> Ruling | None:
+    """Whether the first of these classes that was read can be cut into stages."""
+    for name in names:
+        found = build.classes.get(name)
         if not isinstance(found, Known) or found.value is None:
             continue
         says = found.value.interfaces.get(INTERFACE)
@@ -84,11 +106,9 @@ def _supported(question: Question, parallel: Parallel) -> Ruling | None:
                 found,
             )
         if says:
-            return yes(f"{name} can be cut into pipeline stages", names, found)
+            return yes(f"{name} can be cut into pipeline stages", found)
         return no(f"{name} cannot be cut into pipeline stages in this build", found, heals=(ALONE,))
-    return unknown(
-        "the class that serves the model was not read", "start it once, or leave pipeline parallelism out"
-    )
+    return None
 
 
 COVER = Constraint(
