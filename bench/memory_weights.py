@@ -2,7 +2,7 @@
 
 Each row of the logs and of the H200 runs that prints weights is judged where the model's config is there, or
 follows with certainty from one that is (``DERIVED``): the same architecture with the quantization that the model's
-name and the log state. What is not judged is listed with the reason.
+name and the log state; where the config here is a list of facts, the numbers that it lacks. What is not judged is listed with the reason.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ _SIGLIP = {
     "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
     "patch_size": 14, "image_size": 896,
 }  # fmt: skip
+_GEMMA3 = _numbers(vision_config=_SIGLIP, rope_scaling={"rope_type": "linear", "factor": 8.0})
+_QWEN2_5 = _numbers(vocab_size=152064, max_position_embeddings=32768)
 _GRANITE = {
     "model_type": "granite", "architectures": ["GraniteForCausalLM"], "num_hidden_layers": 40,
     "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 49155, "tie_word_embeddings": True,
@@ -101,11 +103,11 @@ DERIVED: Mapping[str, tuple[str, Change]] = {
     "RedHatAI/Llama-3.3-70B-Instruct-fp8-dynamic": ("meta-llama__Meta-Llama-3.1-70B", _FP8),
     "redhatai/Llama-3.3-70B-Instruct-quantized.w8a8": ("meta-llama__Meta-Llama-3.1-70B", _INT8),
     "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16": ("meta-llama__Meta-Llama-3.1-8B", _gptq),
-    "RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8": ("Qwen__Qwen2.5-7B-Instruct", _INT8),
+    "RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8": ("Qwen__Qwen2.5-7B-Instruct", lambda config: _INT8(_QWEN2_5(config))),
     "moonshotai/Kimi-Dev-72B": ("Qwen__Qwen2.5-72B-Instruct", _numbers()),
     "ThaiLLM/ThaiLLM-30B": ("Qwen__Qwen3-30B-A3B", _numbers()),
     "ThaiLLM-30B NVFP4 (ModelOpt; Qwen3-30B-A3B architecture)": ("Qwen__Qwen3-30B-A3B", _modelopt),
-    "openthaigpt1.5-7b-instruct NVFP4": ("Qwen__Qwen2.5-7B-Instruct", _NVFP4),
+    "openthaigpt1.5-7b-instruct NVFP4": ("Qwen__Qwen2.5-7B-Instruct", lambda config: _NVFP4(_QWEN2_5(config))),
     "aisingapore/Qwen-SEA-LION-v4.5-27B-IT": ("Qwen__Qwen3.5-27B", _numbers()),
     "google/gemma-4-26B-A4B-it": ("google__gemma-4-26B-A4B", _numbers()),
     "google/gemma-4-26B-A4B-it-qat-q4_0-unquantized": ("google__gemma-4-26B-A4B", _numbers()),
@@ -117,8 +119,13 @@ DERIVED: Mapping[str, tuple[str, Change]] = {
             intermediate_size=24576,
         ),
     ),
-    "google/gemma-3-4b-it": ("google__gemma-3-4b-it", _numbers(vision_config=_SIGLIP)),
-    "google/gemma-3-12b-it": ("google__gemma-3-12b-it", _numbers(vision_config=_SIGLIP)),
+    "google/gemma-3-4b-it": ("google__gemma-3-4b-it", _GEMMA3),
+    "google/gemma-3-12b-it": ("google__gemma-3-12b-it", _GEMMA3),
+    "Qwen/Qwen2.5-7B-Instruct": ("Qwen__Qwen2.5-7B-Instruct", _QWEN2_5),
+    "Qwen/Qwen2.5-1.5B-Instruct": (
+        "Qwen__Qwen2.5-1.5B-Instruct",
+        _numbers(vocab_size=151936, max_position_embeddings=32768, tie_word_embeddings=True),
+    ),
     "ibm-granite/granite-3.1-2b-instruct": (
         "", lambda _: _GRANITE | {"hidden_size": 2048, "intermediate_size": 8192}
     ),
@@ -225,9 +232,12 @@ def main() -> None:
             f"{row.case.id:18} {row.case.model[:48]:48} {layout:8} {row.printed:8.2f} "
             f"{row.computed.value / GIB:8.2f} {row.error:+7.2%}{mark}"
         )
-    for source in sorted({row.case.source for row in rows}):
-        print(f"{source}: {_line([row for row in rows if row.case.source == source])}")
-    print(f"pooled: {_line(rows)}")
+    alone = [row for row in rows if row.case.engine == "vllm"]
+    for source in sorted({row.case.source for row in alone}):
+        print(f"{source}: {_line([row for row in alone if row.case.source == source])}")
+    print(f"pooled: {_line(alone)}")
+    others = [row for row in rows if row.case.engine != "vllm"]
+    print(f"what fell off free memory while loading, with all that the process takes beside: {_line(others)}")
     print("not judged:", *left, sep="\n  ")
 
 

@@ -14,6 +14,7 @@ from canserve.memory.weights.loading import DTYPES, Loading, loading
 from canserve.memory.weights.rotary import rotary_bytes
 from canserve.memory.weights.sharding import rank_weights
 from canserve.memory.weights.stored import tensors_of
+from canserve.rules.weights import Padding, paddings
 from canserve.subjects.tensor import BITS
 
 
@@ -33,6 +34,8 @@ class Habits:
     """Options, and their values, under which every rank holds whole towers."""
     draft: tuple[str, ...]
     """Options that name a way to speculate; ``mtp`` and the like load the layers that predict ahead."""
+    pads: bool = False
+    """Whether the table of padded experts describes its kernels."""
     online: tuple[str, ...] = ("fp8",)
     """Values of ``quantization`` that quantize an unquantized checkpoint while loading."""
 
@@ -66,6 +69,7 @@ def _how(request: Request, habits: Habits) -> Loading:
     quantized = (
         not isinstance(request.model.quantization, Known) or request.model.quantization.value is not None
     )
+    own_padding, most_padding = _padding(request, habits)
     online = options.text("quantization", "").lower() in habits.online and not quantized
     return replace(
         own,
@@ -77,7 +81,23 @@ def _how(request: Request, habits: Habits) -> Loading:
         absorbs=habits.absorbs,
         online="F8_E4M3" if online else None,
         buffers=_rotary(request, own, dtype, habits.sections),
+        padding=own_padding,
+        most_padding=most_padding,
     )
+
+
+def _padding(request: Request, habits: Habits) -> tuple[Padding, Padding] | tuple[None, None]:
+    """How packed experts are padded on these accelerators, and at most; None where it is not known."""
+    quantization = request.model.quantization
+    method = quantization.value.method if isinstance(quantization, Known) and quantization.value else ""
+    rows = paddings(method) if habits.pads else ()
+    if not rows:
+        return None, None
+    most = max((padding for _, padding in rows), key=lambda padding: (padding.hidden, padding.width))
+    found = [device.machine.capability for device in request.devices]
+    here = [fact.value.tenfold for fact in found if isinstance(fact, Known) and fact.value is not None]
+    own = next((padding for tenfolds, padding in rows if here and here[0] in tenfolds), most)
+    return own, most
 
 
 def _no_inputs(options: Options) -> bool:

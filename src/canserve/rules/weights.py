@@ -88,6 +88,28 @@ def allocator() -> Allocator:
     return Allocator(*numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Multiples to which experts are padded: their hidden size, and their width on one rank."""
+
+    hidden: int
+    width: int
+
+
+@cache
+def paddings(method: str) -> tuple[tuple[range, Padding], ...]:
+    """Those of a quantization method, by compute capability times ten."""
+    found = []
+    for row in load(NAME).rows("padding"):
+        numbers = [row.values.get("hidden"), row.values.get("width"), *row.values.get("capabilities", ())]
+        hidden, width, first, last = (number if type(number) is int else 0 for number in (*numbers, 0, 0)[:4])
+        if min(hidden, width) < 1 or last < first:
+            raise row.wrong("needs hidden, width and capabilities from and to")
+        if row.text("method") == method:
+            found.append((range(first, last + 1), Padding(hidden, width)))
+    return tuple(found)
+
+
 @cache
 def fused() -> tuple[Rule, ...]:
     """Tensors that are held as one: the part of the name that differs, and what takes its place."""

@@ -47,6 +47,7 @@ LOADING = Habits(
     text_only=("language_model_only",),
     whole_towers=(("mm_encoder_tp_mode", "data"),),
     draft=("speculative_config",),
+    pads=True,
 )
 """FusedMoEParallelConfig.make cuts experts over replicas, MLACommonImpl.process_weights_after_loading keeps the
 second copy, MRotaryEmbedding makes its table four times as long, MultiModalConfig has the options."""

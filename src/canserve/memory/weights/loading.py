@@ -11,6 +11,7 @@ from canserve.memory.fields import Fields, Lacking
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.kinds import Layer
 from canserve.memory.layers.text import DECODERS, decoder
+from canserve.rules.weights import Padding
 from canserve.subjects.model import Model
 
 DTYPES = {"bfloat16": "BF16", "float16": "F16", "half": "F16", "float32": "F32", "float": "F32"}
@@ -49,8 +50,10 @@ class Loading:
     """The vocabulary is padded to a multiple of this."""
     online: str | None = None
     """Dtype into which linear layers of an unquantized checkpoint are quantized while loading."""
-    expert_multiples: tuple[int, int] = (1, 1)
-    """Multiples to which an expert's hidden size and its width per rank are padded."""
+    padding: Padding | None = None
+    """To which multiples the kernels pad packed experts."""
+    most_padding: Padding | None = None
+    """The same of the kernels that pad most, where it is not certain which run."""
     absorbs: bool = False
     """Whether latent attention keeps a second, unquantized copy of its up-projection."""
     buffers: int = 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from canserve.memory.fields import Fields
-from canserve.memory.layers.kinds import Attention, Compressed, Latent, Layer
+from canserve.memory.layers.kinds import Attention, Compressed, Latent, Layer, Span
 from canserve.memory.layers.text import Decoder
 
 WITHOUT = frozenset(
     {"nemotron_h", "jamba", "bamba", "gpt2", "opt", "bloom", "mamba", "mamba2", "falcon_mamba"}
 )
 """Families whose attention knows no rotary positions."""
+TWO_BASES = frozenset({"gemma3", "gemma4", "mimo_v2_flash", "mimo_v2"})
+"""Families whose layers with a window turn at another base, which no scaling stretches."""
 STRETCHED = frozenset({"yarn", "deepseek_yarn", "linear", "dynamic"})
 """Scalings whose table is as long as the stretched context."""
 
@@ -24,10 +26,13 @@ def rotary_bytes(found: Decoder, layers: tuple[Layer, ...], element: int, sectio
     positions = fields.values.get("max_position_embeddings")
     if found.family in WITHOUT or type(positions) is not int or positions < 0:
         return 0
-    rows = _rows(fields, positions)
-    if _parameters(fields).values.get("mrope_section") is not None:
-        rows *= sections
-    return sum(rows * width * element for width in _widths(found, layers))
+    several = _parameters(fields).values.get("mrope_section") is not None
+    stretched = _rows(fields, positions) * (sections if several else 1)
+    local = found.family in TWO_BASES
+    return sum(
+        (positions if local and kind == Span.SLIDING else stretched) * width * element
+        for width, kind in _tables(found, layers)
+    )
 
 
 def _parameters(fields: Fields) -> Fields:
@@ -43,14 +48,14 @@ def _rows(fields: Fields, positions: int) -> int:
     return int((original if type(original) is int and original > 0 else positions) * factor)
 
 
-def _widths(found: Decoder, layers: tuple[Layer, ...]) -> list[int]:
-    """Width of every table. Layers that see a window may turn at another base: a table of their own."""
+def _tables(found: Decoder, layers: tuple[Layer, ...]) -> set[tuple[int, str]]:
+    """Width of every table, and which layers use it where those that see a window have one of their own."""
     fields = found.fields
     share = fields.values.get(
         "partial_rotary_factor", _parameters(fields).values.get("partial_rotary_factor")
     )
     part = share if isinstance(share, int | float) and 0 < share <= 1 else 1
-    two = any(fields.has(name) for name in ("rope_local_base_freq", "swa_rope_theta")) or _by_layer(fields)
+    two = found.family in TWO_BASES or fields.has("rope_local_base_freq") or _by_layer(fields)
     tables: set[tuple[int, str]] = set()
     for layer in layers:
         for mixer in layer.mixers:
@@ -63,7 +68,7 @@ def _widths(found: Decoder, layers: tuple[Layer, ...]) -> list[int]:
                     tables.add((mixer.rope_dim, ""))
                 case _:
                     pass
-    return [width for width, _ in tables]
+    return tables
 
 
 def _by_layer(fields: Fields) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from canserve.memory.quantity import Quantity
 from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, share, spot
 from canserve.memory.weights.loading import Loading
-from canserve.rules.weights import allocator, margin
+from canserve.rules.weights import Padding, allocator, margin
 from canserve.subjects.parallel import Parallel, Placement, Rank
 from canserve.subjects.tensor import Tensor
 
@@ -196,7 +196,25 @@ def _experts(tensor: Tensor, found: Spot, how: Loading, cut: int, within: str) -
         number, shape = tensor.copies, tensor.shape
     else:
         number, shape = tensor.shape[0], tensor.shape[1:]
-    return Experts(number, share(replace(tensor, shape=shape, copies=1), found, how, cut), within)
+    span = share(replace(tensor, shape=shape, copies=1), found, how, cut)
+    if how.padding is not None and tensor.name.endswith(("_blocks", "_scales")) and len(shape) >= 2:
+        gate_up = "gate_up" in tensor.name
+        width, hidden = (shape[0] // 2, shape[1] * 32) if gate_up else (shape[1] * 32, shape[0])
+        span = _padded(span, how, -(-width // cut), hidden)
+    return Experts(number, span, within)
+
+
+def _padded(span: Span, how: Loading, width: int, hidden: int) -> Span:
+    """The same with its width on this rank and its hidden size padded."""
+
+    def grown(bytes_: int, padding: Padding | None) -> int:
+        if padding is None or not width or not hidden:
+            return bytes_
+        wide, deep = -(-width // padding.width) * padding.width, -(-hidden // padding.hidden) * padding.hidden
+        return bytes_ * wide * deep // (width * hidden)
+
+    value = grown(span.value, how.padding)
+    return Span(value, span.low, max(value, grown(span.high, how.most_padding)))
 
 
 def _absorb(stack: Stack, tensor: Tensor, found: Spot, how: Loading, ranks: int) -> None:
