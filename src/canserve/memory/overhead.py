@@ -36,7 +36,7 @@ def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Q
         return Quantity(0.94 * device.total, 0.82 * device.total_low, 0.98 * device.total_high, why)
     taken = (0.5, 0.2, 1.0)
     if placement.parallel.tp > 1:
-        taken = (1.8, 0.8, 2.6) if device.total > LARGE else (0.8, 0.4, 2.0)
+        taken = (1.8, 0.8, 2.6) if device.total > LARGE else (0.9, 0.4, 2.6)
     why = (
         "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks; of RTX 3090"
         " 22.8 of 23.6"

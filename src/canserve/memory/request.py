@@ -73,6 +73,11 @@ class Serving:
     """The budget's reserve: how many bytes free memory exceeds (negative: falls short of) what the engine
     demands at start; where its low end is below zero the start is not certain."""
     notes: tuple[str, ...] = ()
+    sequences: int = 0
+    """The most sequences it lets run at once (``max_num_seqs``); 0: not stated."""
+    state_slots: Quantity | None = None
+    """Sequences whose recurrent state the pool has room for, where the release refuses to start with fewer of them
+    than ``sequences``; None: it does not look, or the model keeps no such state."""
     refuses: bool = True
     """Whether the release refuses to start when one sequence of ``context`` tokens does not fit; False: it starts
     and serves what fits."""

@@ -80,7 +80,13 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
         ),
         starts=starts,
         notes=start.notes,
+        sequences=start.batch.sequences,
+        state_slots=holding.over(float, "blocks of recurrent state") if _slots_matter(start) else None,
     )
+
+
+def _slots_matter(start: Start) -> bool:
+    return bool(start.rules.value("state_slots") and start.graph_sizes and start.model.recurrent)
 
 
 @dataclass(frozen=True, slots=True)

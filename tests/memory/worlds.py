@@ -1,0 +1,124 @@
+"""Models, devices and requests for tests of memory, made from a few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from canserve.facts import Known
+from canserve.memory.quantity import GIB, Quantity
+from canserve.memory.request import Request
+from canserve.rules.machines import profile
+from canserve.subjects.model import ONLY_CONFIG, Model
+from canserve.subjects.parallel import Device, Parallel, Placement, Rank
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+"""Llama-3.1-8B."""
+
+HYBRID = {
+    "architectures": ["Qwen3_5ForConditionalGeneration"],
+    "model_type": "qwen3_5",
+    "hidden_size": 5120,
+    "num_hidden_layers": 64,
+    "num_attention_heads": 24,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "intermediate_size": 17408,
+    "vocab_size": 248320,
+    "max_position_embeddings": 262144,
+    "full_attention_interval": 4,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 48,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+    "mamba_ssm_dtype": "float32",
+    "mtp_num_hidden_layers": 1,
+}
+"""The text part of Qwen3.5-27B."""
+
+GEMMA = {
+    "architectures": ["Gemma4ForConditionalGeneration"],
+    "model_type": "gemma4",
+    "hidden_size": 2816,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "num_global_key_value_heads": 2,
+    "attention_k_eq_v": True,
+    "head_dim": 256,
+    "global_head_dim": 512,
+    "intermediate_size": 2112,
+    "vocab_size": 262144,
+    "max_position_embeddings": 262144,
+    "sliding_window": 1024,
+    "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 5,
+}
+"""The text part of Gemma-4-26B-A4B, without its experts."""
+
+
+def model(config: Mapping[str, Any], **facts: Any) -> Model:
+    """A model of which only a config is known."""
+    stated = {
+        "config": Known(dict(config)),
+        "architectures": Known(tuple(config.get("architectures", ()))),
+        "model_type": Known(config.get("model_type")),
+        "max_positions": Known(config.get("max_position_embeddings")),
+        "quantization": Known(None),
+    }
+    names = (
+        "revision", "files", "config", "architectures", "model_type", "nested", "auto_map", "parameters",
+        "quantization", "tokenizer", "processor", "chat_template", "mtp_layers", "weight_format",
+        "gguf_architecture",
+    )  # fmt: skip
+    return Model("model", "config", **(dict.fromkeys(names, ONLY_CONFIG) | stated | facts))  # type: ignore[arg-type]
+
+
+def device(name: str = "h100", free: int | None = None) -> Device:
+    """One accelerator of a profile, its total taken as read."""
+    machine = profile(name)
+    assert machine is not None
+    assert isinstance(machine.visible_memory, Known)
+    total = machine.visible_memory.value.count
+    unified = isinstance(machine.unified_memory, Known) and machine.unified_memory.value
+    return Device(machine, total, total, total, free, unified, "read")
+
+
+def placement(parallel: Parallel, layers: int) -> Placement:
+    """A layout on one machine with even stages."""
+    ranks = [
+        Rank((dp * parallel.pp + pp) * parallel.tp + tp, tp, pp, dp, "host", pp * parallel.tp + tp)
+        for dp in range(parallel.dp)
+        for pp in range(parallel.pp)
+        for tp in range(parallel.tp)
+    ]
+    return Placement(parallel, tuple(ranks), (layers // parallel.pp,) * parallel.pp)
+
+
+def request(
+    config: Mapping[str, Any],
+    version: str,
+    options: Mapping[str, Any] | None = None,
+    parallel: Parallel | None = None,
+    on: str = "h100",
+) -> Request:
+    """A request for one model on one kind of machine."""
+    parallel = parallel or Parallel()
+    spread = placement(parallel, int(config["num_hidden_layers"]))
+    return Request(model(config), version, spread, (device(on),) * parallel.ranks, options or {})
+
+
+def gib(*sizes: float) -> Sequence[Quantity]:
+    """Weights of every rank."""
+    return [Quantity.exact(size * GIB, "given") for size in sizes]
