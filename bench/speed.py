@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -25,8 +27,7 @@ from canserve.plan.plan import Speed
 from canserve.plan.speed import speed
 from canserve.subjects.parallel import Device, Parallel
 
-FOUNDING = ("Qwen__Qwen3.5-122B-A10B-FP8", "profile:dgx-spark", 2, 27.0)
-"""Measured by hand: tokens a second over two machines at tensor parallel 2."""
+PUBLISHED = Path(__file__).parent / "speed_published.toml"
 
 
 def predicted(folder: str, machine: str, tp: int, options: Mapping[str, Any]) -> Fact[Speed]:
@@ -91,13 +92,17 @@ def main() -> int:
             assert isinstance(several, Known)
             line("decode x 16", several.value.saturated, 16 * found.decode_bound, row["decode_bs16_tok_s"])
         prompts.append(line("prefill", found.prefill, found.prefill_bound, row["prefill_tok_s"]))
-    folder, machine, tp, measured = FOUNDING
-    said = predicted(folder, machine, tp, {})
-    print("two DGX Sparks, tensor parallel 2")
-    if isinstance(said, Known):
-        line("decode x 1", said.value.decode, said.value.decode_bound, measured)
+    others = list[tuple[float, bool]]()
+    for row in tomllib.loads(PUBLISHED.read_text())["row"]:
+        said = predicted(row["folder"], row["machine"], row["tp"], row.get("options", {}))
+        print(
+            f"{row['folder']} on {row['machine']} x {row['tp']}{'' if row['held_out'] else ' (not held out)'}"
+        )
+        if isinstance(said, Known):
+            others.append(line("decode x 1", said.value.decode, said.value.decode_bound, row["measured"]))
     summary("decode of one sequence", one)
     summary("prefill", prompts)
+    summary("decode of one sequence, as others published it", others)
     return 0
 
 

@@ -176,7 +176,10 @@ def _step(course: Course, stage: int, tokens: float, cache: float, scores: float
     """One step of one stage: so many tokens, so many bytes of cache and operations of attention."""
     part = course.stages[stage]
     bandwidth = min(_value(machine) for machine in course.machines[stage])
-    memory = (part.weights(tokens) + cache) / (bandwidth * _fraction("memory", end))
+    shared = any(_shares(machine) for machine in course.machines[stage])
+    memory = (part.weights(tokens) + cache) / (
+        bandwidth * _fraction("shared_memory" if shared else "memory", end)
+    )
     operations = 2 * part.active * tokens + scores
     rate = _rate(course, stage, end)
     compute = operations / rate if rate else 0.0
@@ -284,6 +287,11 @@ def _limit(course: Course) -> str:
 
 def _value(machine: Machine) -> float:
     return float(machine.bandwidth.value.per_second) if isinstance(machine.bandwidth, Known) else 0.0
+
+
+def _shares(machine: Machine) -> bool:
+    """Whether processor and accelerator share one memory, and so its bandwidth."""
+    return isinstance(machine.unified_memory, Known) and machine.unified_memory.value
 
 
 def _fraction(name: str, end: str) -> float:
