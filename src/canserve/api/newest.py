@@ -177,7 +177,7 @@ def _served(found: Since) -> str:
     """Since when the engine serves it at all."""
     runs = found.together(s for s in found.usable if not s.answer.ahead)
     if not runs:
-        return "no release in the index surely serves the architecture with a transformers of its time"
+        return "no release in the index surely serves the architecture"
     first = runs[0].first
     gaps = ", with gaps" if len(runs) > 1 else ""
     return f"the architecture is served since {first.version} ({first.date}){gaps}"
@@ -188,6 +188,6 @@ def _without(found: Since, judged: Sequence[BuildReport], best: BuildReport) -> 
     yield _served(found)
     releases = found.column.releases
     if len(judged) > 1:
-        yield f"the {len(judged)} releases that come first were judged, none says yes; {best.target} is the best"
+        yield f"none of the {len(judged)} likeliest releases says yes; {best.target} is the best of them"
     elif not found.usable and isinstance(best.verdict, No):
         yield f"no release from {releases[0].version} to {releases[-1].version} does better"

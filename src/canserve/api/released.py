@@ -11,10 +11,14 @@ from canserve.facts import Known, Missing
 
 if TYPE_CHECKING:
     from canserve.index.matrix import Matrix
-    from canserve.index.names import Names
+    from canserve.index.names import Names, Subject
     from canserve.index.runs import Column
     from canserve.index.since import Answers
     from canserve.subjects.model import Model
+
+
+_LONGEST = 500
+"""Characters of a name that is no path."""
 
 
 class UnknownNameError(LookupError):
@@ -27,17 +31,18 @@ class UnknownNameError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class SinceReport:
-    """Which releases of each engine serve a name."""
+    """Which releases of each engine serve some names."""
 
-    name: str
+    names: tuple[str, ...]
+    """As the user gave them."""
     answers: tuple[Answers, ...]
-    """One for each thing that the name stands for."""
+    """One for each thing that each name stands for, in the order of the names."""
     columns: tuple[Column, ...]
     """The engines that were asked, with every indexed release."""
 
 
-def since(name: str, options: Options | None = None) -> SinceReport:
-    """Every release of every engine, judged for an architecture, model type, GGUF architecture or model.
+def since(names: str | Sequence[str], options: Options | None = None) -> SinceReport:
+    """Every release of every engine, judged for architectures, model types, GGUF architectures or models.
 
     Names of the index win over paths; a Hub id has a slash. Raises UnknownNameError, and SpecError where a
     model's config cannot be read.
@@ -50,32 +55,37 @@ def since(name: str, options: Options | None = None) -> SinceReport:
     from canserve.index.since import since as ask
 
     options = options or Options()
+    wanted = (names,) if isinstance(names, str) else tuple(names)
     history = release_history()
     shelves = [shelf for engine in projects() if (shelf := history.shelf(engine)) is not None]
-    names = Names(history, [shelf.project for shelf in shelves])
-    subjects = names.subjects(name) or (of_model(_model(name, names, options)),)
+    known = Names(history, [shelf.project for shelf in shelves])
+    subjects = [
+        (name, subject)
+        for name in wanted
+        for subject in known.subjects(name) or (of_model(_model(name, known, options)),)
+    ]
     columns = tuple(map(column_of, shelves))
     builds = [[build_at(shelf, at, LEFT_OUT) for at in range(len(shelf.releases))] for shelf in shelves]
-    answers = tuple(
-        Answers(
-            subject,
-            tuple(
-                ask(Question(subject.model, days=names.days), column, of)
-                for column, of in zip(columns, builds, strict=True)
-            ),
+
+    def answers(name: str, subject: Subject) -> Answers:
+        asked = Question(subject.model, days=known.days)
+        return Answers(
+            name, subject, tuple(ask(asked, column, of) for column, of in zip(columns, builds, strict=True))
         )
-        for subject in subjects
-    )
-    return SinceReport(name, answers, columns)
+
+    return SinceReport(wanted, tuple(answers(*pair) for pair in subjects), columns)
 
 
 def _model(name: str, names: Names, options: Options) -> Model:
     """A model that can be read; else the name is a name, and not a known one."""
     from pathlib import Path
 
-    here = Path(name).expanduser()
-    if "/" not in name and not here.exists():
-        raise UnknownNameError(name, names.nearest(name))
+    try:
+        exists = Path(name).exists()
+    except (OSError, ValueError):  # longer than any path may be, a NUL inside
+        exists = False
+    if not exists and ("/" not in name or len(name) > _LONGEST):
+        raise UnknownNameError(name[:_LONGEST], names.nearest(name[:_LONGEST]))
     model = read_model(name, options)
     for fact in (model.gguf_architecture, model.architectures):
         if isinstance(fact, Known) and fact.value:

@@ -1,42 +1,19 @@
-"""Checks: one file a question, all of them listed in one tuple."""
+"""Checks: one file a question, all of them listed in one tuple.
+
+The tuple is put together when it is first asked for: most questions to the index need a few checks only.
+"""
 
 from __future__ import annotations
 
-from canserve.checks import (
-    architecture,
-    config,
-    flags,
-    kv_cache,
-    layout,
-    machine,
-    parsers,
-    pipeline,
-    processor,
-    quantization,
-    speculative,
-    tokenizer,
-    weights,
-)
-from canserve.checks.chat_template import CHECK as CHAT_TEMPLATE
-from canserve.checks.reader import Check
+from typing import TYPE_CHECKING
 
-CHECKS: tuple[Check, ...] = (
-    architecture.REGISTERED,
-    architecture.MODULE_PRESENT,
-    config.PARSABLE,
-    config.SATISFIED,
-    config.REMOTE,
-    tokenizer.CHECK,
-    processor.CHECK,
-    CHAT_TEMPLATE,
-    weights.CHECK,
-    *quantization.CHECKS,
-    kv_cache.CHECK,
-    speculative.CHECK,
-    pipeline.CHECK,
-    parsers.CHECK,
-    flags.CHECK,
-    *machine.CHECKS,
-    *layout.CHECKS,
-)
-"""In the order in which a reader wants to see them: the class, its config, its files, the machine, the layout."""
+if TYPE_CHECKING:
+    from canserve.checks.every import CHECKS as CHECKS
+
+
+def __getattr__(name: str) -> object:
+    if name == "CHECKS":
+        from canserve.checks import every
+
+        return every.CHECKS
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

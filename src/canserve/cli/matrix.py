@@ -28,9 +28,9 @@ _EVERY = "*"
 )
 @format_option("text", "json", "md", "html")
 def command(engines: tuple[str, ...], names: tuple[str, ...], quantization: str | None, form: str) -> int:
-    """Which releases of which engine list each architecture, or each quantization method.
+    """Which releases list each architecture.
 
-    The HTML page holds both tables and needs nothing else: no network, no other file.
+    Of every engine, or each quantization method. The HTML page holds both tables and needs nothing else: no network, no other file.
 
     \b
     canserve matrix --arch qwen3

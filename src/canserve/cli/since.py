@@ -9,20 +9,22 @@ from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, of
 
 
 @click.command("since")
-@click.argument("name", metavar="NAME")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @format_option("text", "json", "md")
 @offline_option
 @quiet_option
-def command(name: str, form: str, offline: bool, quiet: bool) -> int:
-    """Which releases of each engine serve NAME: the first, the last, and every gap.
+def command(names: tuple[str, ...], form: str, offline: bool, quiet: bool) -> int:
+    """Which releases of each engine serve NAME.
 
-    NAME is an architecture, a model type, a GGUF architecture, or a model: a Hub id, a folder, a config.json
-    or a GGUF file. Answered from the release index that comes with canserve; only a model is read.
+    The first, the last and every gap; what is listed and what can be used, with which transformers. NAME is an architecture, a model type, a GGUF architecture, or a model: a Hub id, a folder, a config.json
+    or a GGUF file. Answered from the release index that comes with canserve; only a model is read. Of several names only the
+    first releases are given.
 
     \b
     canserve since Qwen3_5MoeForConditionalGeneration
     canserve since glm4_moe_lite
     canserve since ./model --format json
+    canserve since Qwen3NextForCausalLM GptOssForCausalLM --format md
 
     Exit codes: 0 some release serves it, 1 none does or the name is unknown, 3 it could not be told.
     """
@@ -31,7 +33,7 @@ def command(name: str, form: str, offline: bool, quiet: bool) -> int:
 
     with Progress(quiet) as progress:
         try:
-            report = since(name, Options(offline=offline, progress=progress))
+            report = since(names, Options(offline=offline, progress=progress))
         except UnknownNameError as error:
             click.echo(f"Error: {error}.{either(error.nearest)}", err=True)
             click.echo("hint: canserve matrix lists every architecture", err=True)

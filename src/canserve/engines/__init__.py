@@ -67,8 +67,12 @@ LIBRARIES = frozenset({"transformers"})
 """Engines that others bring along as their library: one of these counts only where there is no other."""
 
 
+NAMES = ("vllm", "sglang", "lmdeploy", "llama.cpp", "transformers")
+"""All engines, in the order in which they are tried on a tree; to be had without their readers."""
+
+
 def engines() -> tuple[Engine, ...]:
-    """All engines, in the order in which they are tried on a tree."""
+    """The readers of all engines, in the order of ``NAMES``."""
     from canserve.engines.hf import HuggingFace
     from canserve.engines.llamacpp import LlamaCpp
     from canserve.engines.lmdeploy import LMDeploy

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def projects() -> tuple[str, ...]:
     """Engines that have an index here, in the order in which engines are tried."""
-    from canserve.engines import engines
+    from canserve.engines import NAMES
 
     past = release_history()
-    return tuple(engine.name for engine in engines() if past.shelf(engine.name) is not None)
+    return tuple(name for name in NAMES if past.shelf(name) is not None)
 
 
 def release_history() -> ReleaseHistory:

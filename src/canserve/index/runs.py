@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from canserve.index.shelf import Shelf, expand
 
@@ -17,6 +18,15 @@ class Release:
     """Day of its upload, ISO 8601; empty: not stated."""
     yanked: bool = False
     """Whether its authors withdrew it."""
+    file: str = ""
+    """The file that was read for the index."""
+    sha256: str = ""
+    """Of that file, in hexadecimal."""
+
+    @property
+    def evidence(self) -> str:
+        """What was read of it."""
+        return f"{self.file} sha256:{self.sha256[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +50,16 @@ class Column:
 
 def column_of(shelf: Shelf) -> Column:
     """The releases of a shelf."""
-    return Column(
-        shelf.project,
-        shelf.built,
-        tuple(
-            Release(str(row["version"]), str(row.get("date") or ""), bool(row.get("yanked")))
-            for row in shelf.releases
-        ),
+    return Column(shelf.project, shelf.built, tuple(map(_release, shelf.releases)))
+
+
+def _release(row: Mapping[str, Any]) -> Release:
+    return Release(
+        version=str(row["version"]),
+        date=str(row.get("date") or ""),
+        yanked=bool(row.get("yanked")),
+        file=str(row.get("file") or ""),
+        sha256=str(row.get("sha256") or ""),
     )
 
 

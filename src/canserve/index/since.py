@@ -55,8 +55,8 @@ class Answer:
     needs: tuple[str, ...] = ()
     """What the user must see to; empty: any transformers that the release allows will do."""
     ahead: bool = False
-    """Whether every transformers that opens the gates came out after the release itself: the release allows
-    the pair, but nobody can have tried it then."""
+    """Whether every transformers that opens the gates came out after the next release of the engine: this one
+    allows the pair, but nobody can have tried it while it was the newest."""
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -130,6 +130,8 @@ _BEST: tuple[Word, ...] = ("yes", "unknown", "no")
 class Answers:
     """What all engines say of one subject."""
 
+    name: str
+    """As the user gave it."""
     subject: Subject
     engines: tuple[Since, ...]
 
@@ -148,11 +150,12 @@ class Question:
 def since(asked: Question, column: Column, builds: Sequence[Fact[Build]]) -> Since:
     """Judge every release of one engine; ``builds`` in the order of the column's releases."""
     judged = []
-    for build, release in zip(builds, column.releases, strict=True):
+    followed = (*(release.date for release in column.releases[1:]), "")
+    for build, until in zip(builds, followed, strict=True):
         answer, passing = _judged(asked, build)
-        if answer.usable == "yes" and passing is not None and release.date:
+        if answer.usable == "yes" and passing is not None and until:
             first = min((asked.days.get(version, "") for version in passing.passed), default="")
-            answer = replace(answer, ahead=first > release.date)
+            answer = replace(answer, ahead=first > until)
         judged.append((answer, passing))
     return Since(column, tuple(_stretches(column, judged)), tuple(_dropped(asked.model, column, builds)))
 

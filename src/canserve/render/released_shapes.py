@@ -48,7 +48,7 @@ class ServedShape:
     because: Annotated[str, "Why not, in the newest of them; empty for a yes."]
     check: Annotated[str | None, "The check that decided it; null for a yes."]
     needs: Annotated[tuple[str, ...], "Conditions that the user controls; empty: any transformers will do."]
-    ahead: Annotated[bool, "Whether every such transformers came out after these releases themselves."]
+    ahead: Annotated[bool, "Whether every such transformers came out after the release that followed."]
     transformers: Annotated[
         tuple[str, str] | None, "Oldest and newest transformers release that some of them can be used with."
     ]
@@ -78,8 +78,9 @@ class EngineSinceShape:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShape:
-    """One thing that the name stands for."""
+    """One thing that a name stands for."""
 
+    name: Annotated[str, "As the user gave it."]
     kind: Annotated[str, "architecture, GGUF architecture or model."]
     says: Annotated[str, "What it is, and what was assumed of it."]
     engines: tuple[EngineSinceShape, ...]
@@ -90,8 +91,8 @@ class SinceShape:
     """Output of `canserve since --format json`."""
 
     version: Annotated[Literal[1], "Of this format."]
-    name: Annotated[str, "As the user gave it."]
-    answers: tuple[AnswerShape, ...]
+    names: Annotated[tuple[str, ...], "As the user gave them."]
+    answers: Annotated[tuple[AnswerShape, ...], "A name may stand for several things."]
     index: Annotated[tuple[IndexedShape, ...], "The engines that were asked."]
 
 

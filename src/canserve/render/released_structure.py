@@ -23,8 +23,8 @@ from canserve.render.released_shapes import (
 
 
 def since_output(report: SinceReport) -> SinceShape:
-    """Which releases serve a name."""
-    return SinceShape(1, report.name, tuple(map(_answer, report.answers)), _indexed(report.columns))
+    """Which releases serve some names."""
+    return SinceShape(1, report.names, tuple(map(_answer, report.answers)), _indexed(report.columns))
 
 
 def matrix_output(tables: Sequence[Matrix]) -> MatrixShape:
@@ -44,7 +44,7 @@ def _run(column: Column, run: Run) -> RunShape:
 
 def _answer(answers: Answers) -> AnswerShape:
     subject = answers.subject
-    return AnswerShape(subject.kind, subject.says, tuple(map(_engine, answers.engines)))
+    return AnswerShape(answers.name, subject.kind, subject.says, tuple(map(_engine, answers.engines)))
 
 
 def _engine(one: Since) -> EngineSinceShape:

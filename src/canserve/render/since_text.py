@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from packaging.version import Version
 
 from canserve.api.released import SinceReport
-from canserve.index.runs import Column, Release, Run
-from canserve.index.since import Since, Stretch
+from canserve.index.runs import Release, Run
+from canserve.index.since import Answers, Since, Stretch
 from canserve.render.escape import code, markdown
 from canserve.render.matrix_text import dated
 from canserve.render.page import STYLES, Cell, Look, Page, Row
@@ -30,6 +30,10 @@ def since_text(report: SinceReport, look: Look) -> str:
     """Each subject, then each engine: first and last release, what is listed, what can be served and how."""
     page = Page(look)
     for answers in report.answers:
+        if len(report.names) > 1:
+            page.add(Row(_title(answers), style="bold"))
+            page.add(*(Row(text, (Cell(engine, _LABEL + 4),), _INDENT) for engine, text in _first(answers)))
+            continue
         page.blank()
         page.add(Row(answers.subject.says, style="bold"))
         for one in answers.engines:
@@ -40,6 +44,41 @@ def since_text(report: SinceReport, look: Look) -> str:
     return page.render()
 
 
+def _title(answers: Answers) -> str:
+    subject = answers.subject
+    return subject.says if subject.kind != "architecture" else subject.model.subject
+
+
+def _first(answers: Answers) -> Iterable[tuple[str, str]]:
+    """Of every engine that has one: the first release that serves it, and the first that lists it."""
+    for one in answers.engines:
+        if (said := first_of(one)) is not None:
+            yield one.column.engine, said
+
+
+def first_of(one: Since) -> str | None:
+    """``0.19.1 (2026-04-18), listed since 0.15.0``; None: no release has to do with it."""
+    runs = own(one) or borrowed(one)
+    if not runs:
+        return f"none, though listed since {_dated(one.lists[0].first)}" if one.lists else None
+    said = _dated(runs[0].first)
+    if not own(one):
+        said += " through transformers' own class"
+    elif one.lists and one.lists[0].first != runs[0].first:
+        said += f", listed since {_dated(one.lists[0].first)}"
+    return said if one.current(runs[-1]) else f"{said}, until {_dated(runs[-1].last)}"
+
+
+def own(one: Since) -> tuple[Run, ...]:
+    """Releases that serve it with a class of their own, and a transformers of their time."""
+    return one.together(s for s in one.usable if not s.answer.ahead and s.answer.way not in _BORROWED)
+
+
+def borrowed(one: Since) -> tuple[Run, ...]:
+    """The same through a class that is not their own."""
+    return one.together(s for s in one.usable if not s.answer.ahead and s.answer.way in _BORROWED)
+
+
 def _engine(one: Since) -> Iterable[Row]:
     yield Row(headline(one), style=STYLES[one.word], label=f"{one.column.engine}: ")
     for label, text in details(one):
@@ -48,22 +87,18 @@ def _engine(one: Since) -> Iterable[Row]:
 
 def headline(one: Since) -> str:
     """The answer in one line: natively from when to when, and through a fallback where that is more."""
-    tried = [stretch for stretch in one.usable if not stretch.answer.ahead]
-    own = one.together(stretch for stretch in tried if stretch.answer.way not in _BORROWED)
-    borrowed = one.together(stretch for stretch in tried if stretch.answer.way in _BORROWED)
-    if own:
-        said = _whole(one, own)
-        if borrowed and borrowed[0].first.date < own[0].first.date:
-            said += f"; before that through {_BACK_END}, from {_dated(borrowed[0].first)} on"
-        if borrowed and borrowed[-1].last.date > own[-1].last.date:
-            said += (
-                f"; now through {_BACK_END}" if one.current(borrowed[-1]) else f"; then through {_BACK_END}"
-            )
+    native, other = own(one), borrowed(one)
+    if native:
+        said = _whole(one, native)
+        if other and other[0].first.date < native[0].first.date:
+            said += f"; before that through {_BACK_END}, from {_dated(other[0].first)} on"
+        if other and other[-1].last.date > native[-1].last.date:
+            said += f"; {'now' if one.current(other[-1]) else 'then'} through {_BACK_END}"
         return said
-    if borrowed:
-        return f"through {_BACK_END} {_whole(one, borrowed)}"
+    if other:
+        return f"through {_BACK_END} {_whole(one, other)}"
     if one.usable:
-        return "only with a transformers that came out after the release"
+        return "only with a transformers that is younger than the releases that followed"
     if one.word == "unknown":
         return "unknown"
     return "listed, but no release can serve it" if one.lists else "no release serves it"
@@ -105,6 +140,9 @@ def details(one: Since) -> Iterable[tuple[str, str]]:
     for label, texts in sorted(groups.items(), key=lambda item: _LABELS.index(item[0])):
         for number, text in enumerate(texts):
             yield (label if number == 0 else ""), text
+    if runs := own(one) or borrowed(one) or lists:
+        first = runs[0].first
+        yield "read", f"{first.evidence} for {first.version}"
     for said in one.dropped:
         text = f"{_from(one, said.run)} name {said.last} as the last that served {said.name}"
         yield ("says" if said is one.dropped[0] else ""), text
@@ -130,7 +168,7 @@ def _how(stretch: Stretch) -> str:
     if answer.needs:
         said = f"with {', '.join(answer.needs)}"
         if answer.ahead:
-            said += ", which they allow but which came out later"
+            said += ", allowed, but younger than the releases that followed"
     elif stretch.transformers is None:
         said = ""
     else:
@@ -180,21 +218,38 @@ def notes(report: SinceReport) -> Sequence[str]:
 
 
 def since_markdown(report: SinceReport) -> str:
-    """A table a subject: engine, what it lists, what it serves."""
-    lines: list[str] = []
+    """A table a subject; of several names one table of first releases, then what was read for each of them."""
+    lines = _compared(report) if len(report.names) > 1 else _single(report)
+    return "\n".join([*lines, *(markdown(note) for note in notes(report))]) + "\n"
+
+
+def _single(report: SinceReport) -> Iterable[str]:
     for answers in report.answers:
-        lines += [f"### {markdown(answers.subject.says)}", "", "| engine | served | |", "|---|---|---|"]
+        yield from (f"### {markdown(answers.subject.says)}", "", "| engine | served | |", "|---|---|---|")
         for one in answers.engines:
-            detail = "<br>".join(
-                f"{label or 'and'}: {markdown(text)}" if label else markdown(text)
-                for label, text in details(one)
-            )
-            lines.append(f"| {code(one.column.engine)} | {markdown(headline(one))} | {detail} |")
-        lines.append("")
-    lines += [markdown(note) for note in notes(report)]
-    return "\n".join(lines) + "\n"
+            texts = [
+                f"{label}: {markdown(text)}" if label else markdown(text) for label, text in details(one)
+            ]
+            yield f"| {code(one.column.engine)} | {markdown(headline(one))} | {'<br>'.join(texts)} |"
+        yield ""
 
 
-def columns_of(report: SinceReport) -> tuple[Column, ...]:
-    """The engines that were asked."""
-    return report.columns
+def _compared(report: SinceReport) -> Iterable[str]:
+    engines = [column.engine for column in report.columns]
+    yield from (f"| | {' | '.join(map(markdown, engines))} |", "|---" * (len(engines) + 1) + "|")
+    read: dict[tuple[str, str], str] = {}
+    for answers in report.answers:
+        cells = [markdown(first_of(one) or "-") for one in answers.engines]
+        yield f"| {code(_title(answers))} | {' | '.join(cells)} |"
+        for one in answers.engines:
+            for run in (*(own(one) or borrowed(one))[:1], *one.lists[:1]):
+                read[one.column.engine, run.first.version] = run.first.evidence
+    yield ""
+    yield "Read for it:"
+    yield ""
+    order = {column.engine: at for at, column in enumerate(report.columns)}
+    for (engine, version), evidence in sorted(
+        read.items(), key=lambda item: (order[item[0][0]], Version(item[0][1]))
+    ):
+        yield f"- {code(f'{engine}=={version}')}: {markdown(evidence)}"
+    yield ""
