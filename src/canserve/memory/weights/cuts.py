@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from math import prod
@@ -49,6 +49,8 @@ class Spot:
     """Whether it belongs to routed experts."""
     within: str = ""
     """Name of the allocation that holds it, without numbers: fused with others or its own."""
+    held: str | None = None
+    """The dtype it is held in whatever the model's is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +72,29 @@ NOTHING = Span(0, 0, 0)
 def spot(name: str, depth: int | None) -> Spot:
     """Read a tensor's name."""
     found = _LAYER.search(name)
-    known = _known(_NUMBER.sub("#", name))
-    place, number = known.place, int(found[1]) if found else -1
-    if place is Place.LAYER and found is None:
-        place = Place.LAST if known.cut == "whole" else Place.EMBEDDING
-    elif place not in {Place.TOWER, Place.AHEAD, Place.SKIP} and found is not None:
-        place = Place.AHEAD if depth is not None and number >= depth else Place.LAYER
-    return Spot(place, number if place is Place.LAYER else -1, known.cut, known.experts, known.within)
+    number = int(found[1]) if found else -1
+    ahead = found is not None and depth is not None and number >= depth
+    known = _known(_NUMBER.sub("#", name), found is not None, ahead)
+    return known if known.place is not Place.LAYER else replace(known, layer=number)
 
 
 @lru_cache(maxsize=20_000)
-def _known(name: str) -> Spot:
+def _known(name: str, numbered: bool, ahead: bool) -> Spot:
     """The same for a name without its numbers: few are different, and each is asked for in every layer."""
     place = Place(first(places(), name) or Place.LAYER)
     cut = first(cuts(), name) or "unsure"
-    return Spot(place, -1, cut, bool(_EXPERTS.search(name)), held_in(name))
+    if place is Place.LAYER and not numbered:
+        place = Place.LAST if cut == "whole" else Place.EMBEDDING
+    elif place not in {Place.TOWER, Place.AHEAD, Place.SKIP} and numbered:
+        place = Place.AHEAD if ahead else Place.LAYER
+    return Spot(place, -1, cut, bool(_EXPERTS.search(name)), held_in(name), first(held(), name))
 
 
 def dtype_on(tensor: Tensor, found: Spot, how: Loading) -> str:
     """The dtype in which an engine holds it."""
     name = tensor.name
-    if (kept := first(held(), name)) is not None:
-        return kept
+    if found.held is not None:
+        return found.held
     if tensor.dtype not in {"F64", "F32", "BF16", "F16"} or "scale" in name.rsplit(".", 1)[-1]:
         return tensor.dtype
     linear = found.place is Place.LAYER and found.cut != "whole" and len(tensor.shape) > 1

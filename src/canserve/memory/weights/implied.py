@@ -12,6 +12,7 @@ from canserve.memory.layers import read_layers
 from canserve.memory.layers.text import Decoder, decoder
 from canserve.memory.weights.blocks.ahead import ahead
 from canserve.memory.weights.blocks.draft import Draft, Part, TooLong
+from canserve.memory.weights.blocks.extras import HYPER
 from canserve.memory.weights.blocks.style import ALIASES, STYLES, Style
 from canserve.memory.weights.blocks.text import Text, text
 from canserve.memory.weights.blocks.towers import TOWER_KEYS, WRAPPINGS, Wrapping
@@ -69,7 +70,9 @@ def implied_tensors(
     config: Mapping[str, Any], quantization: Quantization | None, towers: bool = True
 ) -> tuple[Tensor, ...]:
     """The same from a config. Raises Lacking and TooLong."""
-    return stored_tensors(parts(config, towers), quantization, declared_dtype(config) or "BF16")
+    family = decoder(config).family
+    scales = "F8_E8M0" if family in HYPER else "BF16" if family.startswith("qwen") else "F32"
+    return stored_tensors(parts(config, towers), quantization, declared_dtype(config) or "BF16", scales)
 
 
 def parts(config: Mapping[str, Any], towers: bool = True) -> list[Part]:

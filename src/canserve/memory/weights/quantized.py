@@ -39,9 +39,14 @@ Form = Callable[[Matrix], list[Row]]
 """A quantized layer -> what is stored for it, without its bias. An empty dtype is that of block scales."""
 
 
-def stored_tensors(parts: list[Part], quantization: Quantization | None, dtype: str) -> tuple[Tensor, ...]:
-    """The tensors of a checkpoint. Raises Lacking for a method whose files are not known."""
-    chosen = None if quantization is None else Choice.of(quantization)
+def stored_tensors(
+    parts: list[Part], quantization: Quantization | None, dtype: str, scales: str = "F32"
+) -> tuple[Tensor, ...]:
+    """The tensors of a checkpoint; ``scales`` is the dtype of its block scales.
+
+    Raises Lacking for a method whose files are not known.
+    """
+    chosen = None if quantization is None else Choice.of(quantization, scales)
     return tuple(tensor for part in parts for tensor in _stored(part, chosen, dtype))
 
 
@@ -62,7 +67,7 @@ class Choice:
     """Whether stacked experts are stored one by one once they are quantized."""
 
     @classmethod
-    def of(cls, quantization: Quantization) -> Choice:
+    def of(cls, quantization: Quantization, scales: str) -> Choice:
         """Raises Lacking."""
         method, field = quantization.method, quantization.source
         form = FORMS.get(method)
@@ -75,7 +80,7 @@ class Choice:
             ignored=Ignored(quantization.ignored, f"{field}: modules left unquantized"),
             schemes=quantization.schemes,
             layers=_listed(quantization),
-            scales="F8_E8M0" if quantization.raw.get("scale_fmt") == "ue8m0" else "F32",
+            scales=scales,
             cache=quantization.kv_cache is not None and method.startswith("modelopt"),
             apart=method != "mxfp4",
         )

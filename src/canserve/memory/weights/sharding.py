@@ -60,8 +60,15 @@ class Parts:
     """Output head, final norm and layers that predict ahead."""
     both: Stack = field(default_factory=Stack)
     """The embedding where it serves as head too: once on a stage that is first, last or both."""
+    numbers: set[int] = field(default_factory=set)
+    """How many experts there are, in any layer."""
     sums: dict[tuple[int, int], Span] = field(default_factory=dict)
     """Of layers by number and share of the experts, remembered."""
+
+    def position(self, position: int, spread: int) -> int:
+        """The first share of the experts that is as large as this one."""
+        like = [position < number % spread for number in self.numbers]
+        return next(at for at in range(position + 1) if [at < n % spread for n in self.numbers] == like)
 
 
 def rank_weights(tensors: tuple[Tensor, ...], how: Loading, placement: Placement) -> tuple[Quantity, ...]:
@@ -73,10 +80,12 @@ def rank_weights(tensors: tuple[Tensor, ...], how: Loading, placement: Placement
     """
     parts = _parts(tensors, how, placement.parallel)
     edges = _edges(placement)
+    spread, _ = _degrees(how, placement.parallel)
     remembered: dict[tuple[int, int], Quantity] = {}
     out = []
     for rank in placement.ranks:
-        key = (rank.pp, _expert_position(rank, how, placement.parallel))
+        position = _expert_position(rank, how, placement.parallel)
+        key = (rank.pp, parts.position(position, spread))
         if key not in remembered:
             remembered[key] = _rank(parts, how, placement, edges[rank.pp], key)
         out.append(remembered[key])
@@ -154,20 +163,26 @@ def _parts(tensors: tuple[Tensor, ...], how: Loading, parallel: Parallel) -> Par
 
 @lru_cache(maxsize=64)
 def _added(tensors: tuple[Tensor, ...], how: Loading, ranks: int, degrees: tuple[int, int]) -> Parts:
-    has_head = any(spot(tensor.name, how.depth).place is Place.HEAD for tensor in tensors)
-    tied = how.tied or not has_head
+    spots = [spot(tensor.name, how.depth) for tensor in tensors]
+    tied = how.tied or all(found.place is not Place.HEAD for found in spots)
     parts = Parts()
-    for tensor in tensors:
-        found = spot(tensor.name, how.depth)
+    shares: dict[object, Span] = {}
+    for tensor, found in zip(tensors, spots, strict=True):
         stack = _stack(parts, found, how, tied)
         if stack is None:
             continue
         within = found.within if found.place is Place.LAYER else tensor.name
         if found.experts and found.place in {Place.LAYER, Place.AHEAD}:
             stack.experts.append(_experts(tensor, found, how, degrees[1], within))
-        else:
-            stack.add(within, _times(share(tensor, found, how, ranks), tensor.copies))
-            _absorb(stack, tensor, found, how, ranks)
+            parts.numbers.add(stack.experts[-1].number)
+            continue
+        # Most layers are alike: each kind of tensor is cut once.
+        mixers = how.layers[found.layer].mixers if 0 <= found.layer < len(how.layers) else None
+        alike = (found.within, found.cut, tensor.shape, tensor.dtype, mixers, found.place, tensor.name[-24:])
+        if alike not in shares:
+            shares[alike] = share(tensor, found, how, ranks)
+        stack.add(within, _times(shares[alike], tensor.copies))
+        _absorb(stack, tensor, found, how, ranks)
     return parts
 
 

@@ -36,7 +36,7 @@ def _gdn(draft: Draft, mixer: Recurrent, hidden: int, fused: bool) -> None:
         draft.linear("in_proj_b", mixer.heads, hidden)
     draft.plain("conv1d.weight", mixer.conv_channels, 1, mixer.conv_kernel)
     draft.plain("dt_bias", mixer.heads)
-    draft.plain("A_log", mixer.heads)
+    draft.plain("A_log", mixer.heads, dtype=None if fused else "F32")
     draft.norm("norm", mixer.head_dim)
     draft.linear("out_proj", hidden, values)
 
