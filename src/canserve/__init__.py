@@ -5,7 +5,9 @@ The public names are loaded on first use, so that ``import canserve`` costs noth
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from canserve.api import read_build as read_build
     from canserve.api import read_machines as read_machines
     from canserve.api import read_model as read_model
+    from canserve.api.planning import Asked as Asked
+    from canserve.api.planning import PlanReport as PlanReport
+    from canserve.api.planning import plan as plan
     from canserve.facts import Cause as Cause
     from canserve.facts import Evidence as Evidence
     from canserve.facts import Known as Known
@@ -35,6 +40,7 @@ _HOME = {
         "BuildReport", "Options", "Report", "SpecError", "check", "machine_names",
         "read_build", "read_machines", "read_model",
     ),
+    "canserve.api.planning": ("Asked", "PlanReport", "plan"),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
     "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),
 }  # fmt: skip
@@ -47,6 +53,25 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(import_module(module), name)
     raise AttributeError(f"module 'canserve' has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """The package, in which ``plan`` is the public function although a subpackage is called so too.
+
+    Importing the subpackage binds its name here; a property takes that and gives the function all the same.
+    """
+
+    @property
+    def plan(self) -> object:
+        """The public function."""
+        return __getattr__("plan")
+
+    @plan.setter
+    def plan(self, module: object) -> None:
+        del module
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

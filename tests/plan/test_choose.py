@@ -49,7 +49,7 @@ def test_what_is_fixed_is_taken(founding: object) -> None:
 def test_many_machines_stay_few_layouts(founding: object) -> None:
     degrees = spread(founding, "profile:h200", 1000)
     assert len(degrees) < 200
-    assert max(parallel.ranks for parallel in degrees) == MOST_RANKS
+    assert 64 < max(parallel.ranks for parallel in degrees) <= MOST_RANKS
 
 
 def plan(verdict: Verdict, name: str, ranks: int = 1, **serve: object) -> Plan:

@@ -40,7 +40,7 @@ def test_text_fits_the_terminal_and_says_the_verdict_first() -> None:
 
 def test_every_plan_and_rule_is_said_once() -> None:
     text = plans_text(report(), Look(None))
-    assert " 4  no       vllm==0.17.1   TP1" in text
+    assert " 4 no      vllm==0.17.1   TP1" in text
     assert "  no       vllm==0.17.1 TP1: 115.6 GiB of weights do not fit" in text
     assert "TP3, TP5, TP6, TP7: 32 attention heads do not divide by tensor parallel 3 (heads-divide)" in text
     assert text.count("heals: use TP2 or TP4") == 1

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from canserve.plan.plan import Plans
+from canserve import layout
+from canserve.api import Options, SpecError, read_model
+from canserve.api.planned_builds import Purpose, read_builds
+from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
+from canserve.facts import Fact, Known, Missing
+from canserve.memory.device import one_device
+from canserve.memory.quantity import Quantity
+from canserve.plan.candidate import Candidate, Judged, Machines
+from canserve.plan.choose import MOST_RANKS, ranked, worth_planning
+from canserve.plan.evaluate import curve, evaluate
+from canserve.plan.plan import Illegal, Plan, Plans, Variant
+from canserve.plan.wishes import BUILD, Wishes
+from canserve.subjects import launch
 from canserve.subjects.model import Model
+from canserve.subjects.parallel import Device
 from canserve.trees.tree import Cost
 from canserve.verdict import Verdict
+
+if TYPE_CHECKING:
+    from canserve.subjects.cluster import Node
+
+MOST_PLANS = 64
+"""Plans that are shown; worse ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What plans are asked for. ``on``: machines, ``builds``: empty for the newest that suit."""
+
+    on: tuple[str, ...]
+    builds: tuple[str, ...] = ()
+    gpus: int | None = None
+    """Accelerators used of each machine; None: all."""
+    wishes: Wishes = field(default_factory=Wishes)
+    what_if: tuple[Mapping[str, object], ...] = ()
+    """Changes to compare the best plan with: engine options, or ``build``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +58,167 @@ class PlanReport:
     def verdict(self) -> Verdict:
         """That of the best plan."""
         return self.plans.verdict
+
+
+def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport:
+    """Every layout that is worth it, on every build, best first.
+
+    Raises SpecError for a machine, build or option that is not written as it can be understood; what cannot be
+    *read* is an unknown plan that says so.
+    """
+    options = options or Options()
+    machines, nodes = _machines(asked)
+    subject = read_model(model, options)
+    kinds = tuple({node.machine.subject: node.machine for node in nodes}.values())
+    purpose = Purpose(subject, kinds, asked.wishes.options, options)
+    builds = read_builds(asked.builds, purpose)
+    if options.progress is not None:
+        options.progress("planning")
+    found = [_of_build(subject, judged, machines, asked.wishes) for judged in builds.judged]
+    every = {id(plan): it for group in found for plan, it in group.plans}
+    plans = ranked([plan for group in found for plan, _ in group.plans], asked.wishes.goal)
+    best = every[id(plans[0])] if plans else None
+    return PlanReport(
+        subject,
+        ", ".join(asked.on),
+        Plans(
+            model=subject.subject,
+            goal=asked.wishes.goal,
+            plans=plans[:MOST_PLANS],
+            illegal=_illegal(found),
+            curve=() if best is None else _curve(best, plans[0]),
+            what_if=() if best is None else _what_if(best, asked.what_if, purpose),
+            notes=_notes(plans, machines),
+            unread=builds.unread,
+        ),
+        builds.cost,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _OfBuild:
+    """All plans of one build, each with what it was made of; and the layouts that cannot be."""
+
+    plans: tuple[tuple[Plan, Candidate], ...]
+    judged: Judged
+    illegal: tuple[layout.Illegal, ...]
+
+
+def _of_build(model: Model, judged: Judged, machines: Machines, wishes: Wishes) -> _OfBuild:
+    wishes = replace(wishes, fixed=_fixed(wishes.fixed, judged))
+    question = layout.Question(
+        model,
+        machines.hosts,
+        judged.engine,
+        judged.version,
+        judged.build,
+        wishes.fixed,
+        whole_encoder=whole_encoder(judged.wish),
+        towers=not no_towers(judged.wish),
+    )
+    found = layout.layouts(question)
+    made = (
+        Candidate(model, judged, machines, each, wishes, found.judged, judged.options)
+        for each in worth_planning(found, wishes)
+    )
+    return _OfBuild(tuple((evaluate(it), it) for it in made), judged, found.illegal)
+
+
+def _fixed(fixed: layout.Fixed, judged: Judged) -> layout.Fixed:
+    """The degrees that were fixed, and where none was those that engine options name. Raises SpecError."""
+    try:
+        asked = degrees(judged.wish)
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    if asked is None or fixed != layout.Fixed():
+        return fixed
+    return layout.Fixed(asked.tp, asked.pp, asked.dp, asked.ep)
+
+
+def _illegal(found: Sequence[_OfBuild]) -> tuple[Illegal, ...]:
+    """Each once; one that every build forbids in the same words belongs to none of them."""
+    owners: dict[layout.Illegal, list[str]] = {}
+    for group in found:
+        for one in group.illegal:
+            owners.setdefault(one, []).append(group.judged.target)
+    return tuple(
+        Illegal(
+            one.parallel, one.rule, one.because, one.heals, one.larger,
+            None if len(builds) == len(found) else builds[0],
+        )
+        for one, builds in owners.items()
+    )  # fmt: skip
+
+
+def _curve(best: Candidate, plan: Plan) -> tuple[tuple[int, Quantity], ...]:
+    if isinstance(plan.serving, Missing):
+        return ()
+    return curve(replace(best, options=plan.options), plan.serving.value.context)
+
+
+def _what_if(
+    best: Candidate, changes: Sequence[Mapping[str, object]], purpose: Purpose
+) -> tuple[Variant, ...]:
+    """The best plan's layout with each change. Raises SpecError for an option that its build does not know."""
+    return tuple(Variant(change, _changed(best, change, purpose)) for change in changes)
+
+
+def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) -> Plan:
+    options = {**purpose.engine_options, **{k: v for k, v in change.items() if k != BUILD}}
+    target = str(change.get(BUILD, best.judged.target))
+    builds = read_builds((target,), replace(purpose, engine_options=options))
+    if not builds.judged:
+        raise SpecError(f"{target}: {builds.unread[0].why}", builds.unread[0].ask)
+    return evaluate(replace(best, judged=builds.judged[0], options=builds.judged[0].options))
+
+
+def _notes(plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:
+    notes = []
+    if len(plans) > MOST_PLANS:
+        notes.append(f"{len(plans) - MOST_PLANS} further plans are worse and left out")
+    if sum(host.gpus for host in machines.hosts) > MOST_RANKS:
+        notes.append(
+            f"deployments of more than {MOST_RANKS} accelerators are planned only where --dp names them"
+        )
+    guessed = [host.name for host in machines.hosts if not host.stated]
+    if guessed:
+        notes.append(
+            f"{', '.join(guessed[:4])}: how many accelerators there are is not known; one is taken (--gpus)"
+        )
+    return tuple(notes)
+
+
+def _machines(asked: Asked) -> tuple[Machines, tuple[Node, ...]]:
+    """The machines as layouts, commands and memory rules need them. Raises SpecError."""
+    from canserve.probes.machine import MachineError, read_nodes
+
+    try:
+        nodes = read_nodes(asked.on)
+    except MachineError as error:
+        raise SpecError(str(error), "canserve machine --list names every profile") from error
+    hosts = tuple(_host(node, asked.gpus) for node in nodes)
+    networks = {node.name: _network(node) for node in nodes}
+    return Machines(hosts, networks, {node.name: _device(node) for node in nodes}), nodes
+
+
+def _host(node: Node, gpus: int | None) -> layout.Host:
+    known = node.machine.gpus
+    if gpus is not None:
+        if isinstance(known, Known) and known.value < gpus:
+            raise SpecError(
+                f"{node.name} has {known.value} accelerators, not {gpus}", f"--gpus {known.value}"
+            )
+        return layout.Host(node.name, node.machine, gpus)
+    number = known.value if isinstance(known, Known) else 1
+    return layout.Host(node.name, node.machine, number, isinstance(known, Known))
+
+
+def _network(node: Node) -> launch.Host:
+    vendor = node.machine.vendor
+    name = vendor.value if isinstance(vendor, Known) else None
+    return launch.Host(node.name, node.ip, node.interface, name)
+
+
+def _device(node: Node) -> Fact[Device]:
+    found = one_device(node.machine)
+    return found if isinstance(found, Missing) else Known(found)

@@ -21,40 +21,47 @@ MOST_RANKS = 1024
 def worth_planning(found: Layouts, wishes: Wishes) -> Iterator[Layout]:
     """Legal layouts that differ in what they are good for, smallest first.
 
-    Every tensor parallel size that divides; stages in powers of two, one a machine, or all of the machines;
-    one replica or as many as there is room for; experts cut or spread. What the user fixed is taken as it is.
+    Every tensor parallel size that divides, alone with its experts cut or spread, in stages, and as replicas
+    that fill the machines. What the user fixed is taken as it is.
     """
-    seen = set()
-    for parallel in _degrees(found, wishes):
-        if parallel in seen or not wishes.allows(parallel):
-            continue
-        seen.add(parallel)
-        layout = found.at(parallel)
+    for parallel in dict.fromkeys(_degrees(found, wishes)):
+        layout = found.at(parallel) if wishes.allows(parallel) else None
         if isinstance(layout, Layout):
             yield layout
 
 
 def _degrees(found: Layouts, wishes: Wishes) -> Iterator[Parallel]:
     question, fixed = found.judged.question, wishes.fixed
-    gpus, machines = question.gpus, len(question.hosts)
-    most = min(gpus, MOST_RANKS)
+    gpus, most = question.gpus, min(question.gpus, MOST_RANKS)
     for tp in _sizes(fixed.tp, range(1, min(gpus, LARGEST) + 1)):
         if not _legal(found, tp):
             continue
-        for pp in _sizes(fixed.pp, sorted({*_powers(most // tp), *_powers(machines), machines, most // tp})):
-            if pp < 1 or tp * pp > gpus:
-                continue
-            for dp in _sizes(fixed.dp, sorted({1, max(1, most // (tp * pp))})):
-                for ep in _sizes(fixed.ep, sorted({1, tp, tp * dp})):
+        for pp in _sizes(fixed.pp, _stages(most // tp, len(question.hosts))):
+            # Replicas of stages are worth it only where somebody asks for them.
+            filling = {1, *_filling(found, tp, most // tp)} if pp == 1 else {1}
+            for dp in _sizes(fixed.dp, sorted(filling)):
+                spreads = {1, tp, tp * dp} if pp == 1 or wishes.spread else {1}
+                for ep in _sizes(fixed.ep, sorted(spreads)):
                     yield Parallel(tp, pp, dp, ep)
+
+
+def _filling(found: Layouts, tp: int, most: int) -> Iterator[int]:
+    """The most replicas that are legal, with experts cut and with experts spread: all, or a power of two."""
+    sizes = [most, *(1 << power for power in range(most.bit_length() - 1, 0, -1))]
+    for spread in (False, True):
+        fits = (dp for dp in sizes if found.judged.legal(Parallel(tp, 1, dp, tp * dp if spread else 1)))
+        if (dp := next(fits, None)) is not None:
+            yield dp
+
+
+def _stages(most: int, machines: int) -> Sequence[int]:
+    """Numbers of pipeline stages: one or two on a machine, in powers of two over several, one on each."""
+    powers = (1 << power for power in range(machines.bit_length()))
+    return sorted(pp for pp in {1, 2, machines, *powers} if pp <= max(most, 1))
 
 
 def _sizes(fixed: int | None, otherwise: Sequence[int]) -> Sequence[int]:
     return otherwise if fixed is None else (fixed,)
-
-
-def _powers(most: int) -> set[int]:
-    return {1 << power for power in range(most.bit_length())}
 
 
 def _legal(found: Layouts, tp: int) -> bool:
@@ -73,6 +80,7 @@ def _rank(plan: Plan, goal: Goal) -> tuple[float, ...]:
 
 def _figures(plan: Plan, goal: Goal) -> tuple[float, ...]:
     """What the goal asks for, the most important first; three digits, so that trifles decide nothing."""
+    few = -float(plan.parallel.ranks)
     speed = plan.speed.value if isinstance(plan.speed, Known) else None
     decode = 0.0 if speed is None else speed.decode.value
     busy = 0.0 if speed is None else speed.saturated.value
@@ -82,8 +90,8 @@ def _figures(plan: Plan, goal: Goal) -> tuple[float, ...]:
         context = serving.max_context.low
         tokens = serving.max_concurrency.value * serving.context
     figures = {
-        "latency": (decode, busy, tokens),
+        "latency": (decode, few, busy, tokens),
         "throughput": (busy, tokens, decode),
-        "context": (context, tokens, decode),
+        "context": (context, few, tokens, decode),
     }[goal]
     return tuple(float(f"{figure:.3g}") for figure in figures)

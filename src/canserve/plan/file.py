@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import RankMemory, Serving
-from canserve.plan.plan import VERSION, Illegal, Plan, Plans, Speed, Variant
+from canserve.plan.plan import VERSION, Illegal, Plan, Plans, Speed, Unread, Variant
 from canserve.subjects.launch import Process, Start
 from canserve.subjects.parallel import Parallel, Placement, Rank
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
@@ -63,6 +63,7 @@ def _plans(found: Mapping[str, Any]) -> Plans:
             for one in found["what_if"]
         ),
         notes=tuple(map(_text, found["notes"])),
+        unread=tuple(Unread(*map(_text, (one["build"], one["why"], one["ask"]))) for one in found["unread"]),
     )
 
 

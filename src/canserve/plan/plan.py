@@ -80,6 +80,15 @@ class Illegal:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A build that could not be read, and so is part of no plan."""
+
+    build: str
+    why: str
+    ask: str
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """The best plan with something changed."""
 
@@ -100,12 +109,18 @@ class Plans:
     """Of the first plan: how many sequences fit at once, by their length in tokens."""
     what_if: tuple[Variant, ...] = ()
     notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """That of the best plan; where no layout is legal, a no with the first rule that forbids one."""
-        if self.plans:
+        """That of the best plan; a build that could not be read leaves open whether there is a better one.
+
+        Where no layout is legal, a no with the first rule that forbids one.
+        """
+        if self.plans and not (self.unread and isinstance(self.plans[0].verdict, No)):
             return self.plans[0].verdict
+        if self.unread:
+            return Unknown(f"{self.unread[0].build}: {self.unread[0].why}", self.unread[0].ask)
         if self.illegal:
             first = self.illegal[0]
             return No(f"no layout is legal: {first.because}", first.heals)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 
 from canserve.memory.quantity import GIB, Quantity
 from canserve.subjects.parallel import Parallel
@@ -36,3 +37,12 @@ def layout_name(parallel: Parallel) -> str:
     """``TP2``, ``TP4 PP2``, ``DP8 EP8``; ``TP1`` on a single accelerator."""
     degrees = (("TP", parallel.tp), ("PP", parallel.pp), ("DP", parallel.dp), ("EP", parallel.ep))
     return " ".join(f"{name}{degree}" for name, degree in degrees if degree > 1) or "TP1"
+
+
+def change_name(change: Mapping[str, object]) -> str:
+    """``kv_cache_dtype=fp8 enforce_eager``."""
+    texts = (
+        name if value is True else f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in change.items()
+    )
+    return " ".join(texts)

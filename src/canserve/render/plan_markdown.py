@@ -8,7 +8,7 @@ from canserve.api.planning import PlanReport
 from canserve.facts import Known, Missing
 from canserve.plan.plan import Plan
 from canserve.render.escape import code, markdown, visible
-from canserve.render.figures import around, gib, layout_name, rounded, tokens
+from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
 from canserve.render.plan_memory import PARTS
 from canserve.render.shell import line
 from canserve.render.text import by_advice, describe
@@ -31,8 +31,8 @@ def plans_markdown(report: PlanReport) -> str:
         lines += ["", "#### what if", "", "| verdict | change | KV GiB | context | at once | tok/s |"]
         lines += ["|---|---|---:|---:|---:|---:|"]
         for one in plans.what_if:
-            change = " ".join(f"{name}={value}" for name, value in one.change.items())
-            lines.append(f"| **{word(one.plan.verdict)}** | {_cell(change)} | {_figures(one.plan)} |")
+            name = _cell(change_name(one.change))
+            lines.append(f"| **{word(one.plan.verdict)}** | {name} | {_figures(one.plan)} |")
     if plans.illegal:
         lines += ["", "#### illegal layouts", "", "| layout | rule | heals |", "|---|---|---|"]
         for each in plans.illegal:

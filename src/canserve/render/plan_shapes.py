@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from canserve.facts import Fact
 from canserve.memory.quantity import Quantity
+from canserve.plan.plan import Unread
 from canserve.render.shapes import FindingShape
 from canserve.verdict import Skipped, Word
 
@@ -138,4 +139,5 @@ class PlansShape:
     illegal: Annotated[tuple[IllegalShape, ...], "Layouts that cannot be, with the rule."]
     curve: Annotated[tuple[CurvePointShape, ...], "Of the first plan."]
     what_if: tuple[WhatIfShape, ...]
+    unread: Annotated[tuple[Unread, ...], "Builds that could not be read."]
     notes: tuple[str, ...]

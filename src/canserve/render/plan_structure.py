@@ -36,6 +36,7 @@ def plans_output(plans: Plans) -> PlansShape:
         illegal=tuple(_illegal(one) for one in plans.illegal),
         curve=tuple(CurvePointShape(tokens, _whole(count)) for tokens, count in plans.curve),
         what_if=tuple(_variant(one) for one in plans.what_if),
+        unread=plans.unread,
         notes=plans.notes,
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from canserve.api.planning import PlanReport
 from canserve.facts import Known, Missing
-from canserve.plan.plan import Illegal, Plan
-from canserve.render.figures import around, gib, layout_name, rounded, tokens
+from canserve.plan.plan import Illegal, Plan, Plans
+from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.plan_memory import curve_rows, memory_rows
 from canserve.render.shell import lines
@@ -17,12 +17,12 @@ from canserve.verdict import No, Unknown, Verdict, Yes, word
 
 SHOWN = 8
 """Plans in the table unless all are asked for."""
-WIDEST = 24
-"""Columns of a build's name; a longer one pushes what follows."""
+WIDEST = 20
+"""Columns of a build's name in the table."""
 _NUMBER = re.compile(r"\d+")
 _PIPE = 10_000
 """Columns of a command in a pipe or file: all of it on one line."""
-_COLUMNS = (("", 4), ("", 9), ("layout", 12), ("KV GiB", 9), ("context", 10), ("at once", 9), ("tok/s", 9))
+_COLUMNS = (("", 3), ("", 8), ("layout", 12), ("KV GiB", 8), ("context", 9), ("at once", 9), ("tok/s", 6))
 
 
 def plans_text(report: PlanReport, look: Look, *, whole: bool = False) -> str:
@@ -38,7 +38,7 @@ def plans_text(report: PlanReport, look: Look, *, whole: bool = False) -> str:
         page.add(*_table(plans.plans, plans.goal, whole))
         page.blank()
         page.add(*_details(plans.plans[0], report, look))
-    for rows in (_variants(report), _others(plans.plans), _illegal(plans.illegal, whole)):
+    for rows in (_variants(report), _others(plans), _illegal(plans.illegal, whole)):
         page.blank()
         page.add(*rows)
     page.blank()
@@ -75,16 +75,25 @@ def in_one_line(plan: Plan) -> str:
 
 def _table(plans: Sequence[Plan], goal: str, whole: bool) -> Iterable[Row]:
     shown = plans if whole else plans[:SHOWN]
-    width = min(max(len(plan.build) for plan in shown), WIDEST) + 2
+    width = max(len(_short(plan.build)) for plan in shown) + 2
     heads = (*(Cell(name, columns) for name, columns in _COLUMNS[:2]), Cell("build", width))
     yield Row(f"best for {goal} first", style="bold")
     yield Row("", (*heads, *(Cell(name, columns) for name, columns in _COLUMNS[2:])), style="dim")
     for number, plan in enumerate(shown, 1):
         said = word(plan.verdict)
-        lead = (Cell(f"{number:>2}", 4), Cell(said, 9, STYLES[said]), Cell(plan.build, width, "bold"))
+        lead = (
+            Cell(f"{number:>2}", _COLUMNS[0][1]),
+            Cell(said, _COLUMNS[1][1], STYLES[said]),
+            Cell(_short(plan.build), width, "bold"),
+        )
         yield Row(_blocked(plan), (*lead, *_figures(plan)), cut=True)
     if len(shown) < len(plans):
         yield Row(f"and {len(plans) - len(shown)} more (--all)", indent=4, style="dim")
+
+
+def _short(name: str) -> str:
+    """The end of a long name: the end of a path says most."""
+    return name if len(name) <= WIDEST else f"...{name[3 - WIDEST :]}"
 
 
 def _figures(plan: Plan) -> tuple[Cell, ...]:
@@ -166,7 +175,7 @@ def _variants(report: PlanReport) -> Iterable[Row]:
     if not plans.what_if or not plans.plans:
         return
     yield Row("what if", style="bold")
-    changes = [_change(one.change) for one in plans.what_if]
+    changes = [change_name(one.change) for one in plans.what_if]
     width = max(map(len, changes)) + 2
     heads = (Cell("", 9), Cell("", width), *(Cell(name, columns) for name, columns in _COLUMNS[3:]))
     yield Row("", heads, style="dim")
@@ -179,22 +188,19 @@ def _variants(report: PlanReport) -> Iterable[Row]:
         yield Row(_blocked(plan), (Cell(said, 9, STYLES[said]), Cell(name, width), *figures), cut=True)
 
 
-def _change(change: object) -> str:
-    assert isinstance(change, dict)
-    return " ".join(f"{name}={value}" for name, value in change.items())
-
-
-def _others(plans: Sequence[Plan]) -> Iterable[Row]:
+def _others(plans: Plans) -> Iterable[Row]:
     """The first blocking reason of every plan that is not a yes; layouts with one reason stand together."""
     groups: dict[tuple[str, Verdict], list[str]] = {}
-    for plan in plans[1:]:
+    for one in plans.unread:
+        groups[one.build, Unknown(one.why, one.ask)] = []
+    for plan in plans.plans[1:]:
         if not isinstance(plan.verdict, Yes):
             groups.setdefault((plan.build, plan.verdict), []).append(layout_name(plan.parallel))
     if groups:
         yield Row("not these", style="bold")
     for (build, verdict), layouts in groups.items():
         said = word(verdict)
-        label = f"{build} {', '.join(layouts)}: "
+        label = f"{' '.join((build, ', '.join(layouts))).rstrip()}: "
         yield Row(verdict.because, (Cell(said, 9, STYLES[said]),), indent=2, label=label)
         yield from _advice(verdict, 11)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from canserve.checks.case import Case
-from canserve.checks.layout import cache_fits, constraints, device_holds, disk_holds, weights_fit
+from canserve.checks.layout import cache_fits, constraints, context, device_holds, disk_holds, weights_fit
 from canserve.checks.reader import Check
 from canserve.verdict import Finding, Skipped
 
 CHECKS = (
     *constraints.CHECKS,
     weights_fit.CHECK,
+    context.CHECK,
     cache_fits.CONTEXT,
     cache_fits.STATE,
     device_holds.GRAPHS,

@@ -10,8 +10,8 @@ from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Launch, Process, Start
 
-OPTIONS = {"context": "context_length", "utilisation": "mem_fraction_static", "cache": "kv_cache_dtype"}
-"""What a plan sets, under SGLang's names."""
+OPTIONS = {"context": "context_length", "cache": "kv_cache_dtype"}
+"""What a plan sets, under SGLang's names; its static fraction is of what is free, not of the whole."""
 DEGREES = frozenset({
     "tp_size", "tensor_parallel_size", "pp_size", "pipeline_parallel_size", "dp_size", "data_parallel_size",
     "ep_size", "expert_parallel_size", "enable_ep_moe", "nnodes", "node_rank", "dist_init_addr",

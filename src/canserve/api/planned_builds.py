@@ -1,0 +1,185 @@
+"""The builds that plans are made for: those that were named, else the newest release of each engine that suits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from canserve.api import Judged as Asking
+from canserve.api import Options, SpecError, by_arch, judge, open_build, wanted
+from canserve.checks.layout.asked import DATA, EXPERTS, PIPELINE, SPREAD, TENSOR
+from canserve.checks.wish import parse_wish
+from canserve.engines.argv import Flags
+from canserve.engines.argv import options as written
+from canserve.engines.starting import starting
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.plan.candidate import Judged
+from canserve.plan.plan import Unread
+from canserve.subjects.build import Build
+from canserve.subjects.machine import Machine
+from canserve.subjects.model import Model
+from canserve.trees.tree import Cost
+
+if TYPE_CHECKING:
+    from canserve.probes.build import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """What was read, and what could not be."""
+
+    judged: tuple[Judged, ...]
+    unread: tuple[Unread, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What builds are read for."""
+
+    model: Model
+    machines: tuple[Machine, ...]
+    engine_options: Mapping[str, object]
+    options: Options
+
+
+def read_builds(targets: Sequence[str], purpose: Purpose) -> Builds:
+    """Read and judge these builds; without any, the newest suitable release of every engine, from the index.
+
+    Raises SpecError for an engine option that no build knows.
+    """
+    if not targets:
+        return _newest(purpose)
+    readings = [_read(target, purpose) for target in targets]
+    _refuse_unknown([reading.build for reading in readings], purpose.engine_options)
+    judged, unread, cost = [], [], Cost()
+    for reading in readings:
+        cost += reading.cost
+        if isinstance(reading.build, Missing):
+            unread.append(_unread(reading.target, reading.build))
+        else:
+            judged.append(_judged(reading, reading.build, purpose))
+    return Builds(tuple(judged), tuple(unread), cost)
+
+
+def _unread(target: str, why: Missing) -> Unread:
+    return Unread(target, why.why, why.ask or "name another build")
+
+
+def _read(target: str, purpose: Purpose) -> Reading:
+    """One build with its flags: those of the index where that has read the very same file, else its own.
+
+    A release that cannot be reached is taken from the index as a whole, and that is said.
+    """
+    want = wanted(purpose.model, parse_wish(()), purpose.machines)
+    arch = by_arch(purpose.machines, purpose.options.arch)[0][0]
+    reading = open_build(target, want, purpose.options, arch)
+    build = reading.build
+    if isinstance(build, Missing):
+        name, _, version = target.partition("==")
+        indexed = _indexed(name, version) if build.cause is Cause.UNREACHED else None
+        if indexed is None:
+            return reading
+        note = f"{target} is taken from the release index: {build.why}"
+        return replace(reading, build=indexed, notes=(*reading.notes, note))
+    identity = build.identity
+    if isinstance(identity.content, Known) and isinstance(identity.version, Known):
+        indexed = _indexed(identity.engine, identity.version.value)
+        if indexed is not None and _same(identity.content, indexed.identity.content):
+            known = {name: getattr(indexed, name) for name in COMMAND_LINE}
+            return replace(reading, build=replace(build, **known))
+    more = open_build(target, replace(want, flags=True), purpose.options, arch)
+    return replace(more, cost=reading.cost + more.cost)
+
+
+COMMAND_LINE = ("flags", "flag_syntax", "reasoning_parsers", "tool_parsers", "launchers", "kv_cache_dtypes")
+"""Facts of a build that commands are written from, and that take long to read."""
+
+
+def _same(one: Fact[str], other: Fact[str]) -> bool:
+    return isinstance(one, Known) and isinstance(other, Known) and one.value == other.value
+
+
+def _indexed(engine: str, version: str) -> Build | None:
+    """A release as the index has it."""
+    from canserve.index import indexed_build
+
+    found = indexed_build(engine.strip(), version.strip()) if version else None
+    return found.value if isinstance(found, Known) else None
+
+
+def _newest(purpose: Purpose) -> Builds:
+    """The newest release of each engine that suits, of engines whose start is known; judged by the index."""
+    from canserve.api.newest import Wanted, newest_suitable
+
+    wish = parse_wish(())
+    reports = newest_suitable(Wanted(purpose.model, purpose.machines, None, wish, purpose.options))
+    judged, unread = [], []
+    for report in reports:
+        if isinstance(report.build, Missing):
+            unread.append(_unread(report.target, report.build))
+            continue
+        if starting(report.build.identity.engine) is None:
+            continue
+        known, _ = _split(report.build, purpose.engine_options)
+        asked = parse_wish(written(Flags.of(report.build.flags), known))
+        found = (report.findings, report.skipped, report.notes)
+        judged.append(Judged(report.target, report.build, *found, known, asked))
+    _refuse_unknown([each.build for each in judged], purpose.engine_options)
+    return Builds(tuple(judged), tuple(unread), Cost())
+
+
+def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
+    """With the options that this build knows; others are left out, and that is said.
+
+    The layout that options ask for is not judged here: it becomes the one that is planned.
+    """
+    known, foreign = _split(build, purpose.engine_options)
+    flags = Flags.of(build.flags)
+    rest = parse_wish(written(flags, {name: v for name, v in known.items() if _flag(name) not in DEGREES}))
+    report = judge(Asking(purpose.model, reading, purpose.machines, None, rest))
+    notes = tuple(f"{name} is no option of {reading.target} and was left out" for name in foreign)
+    return Judged(
+        target=reading.target,
+        build=build,
+        findings=report.findings,
+        skipped=report.skipped,
+        notes=(*reading.notes, *notes),
+        options=known,
+        wish=parse_wish(written(flags, known)),
+    )
+
+
+DEGREES = frozenset((*TENSOR, *PIPELINE, *DATA, *EXPERTS, *SPREAD))
+
+
+def _split(build: Build, options: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Options that the build's own command line has, and the names of the others."""
+    if isinstance(build.flags, Missing):
+        return dict(options), ()
+    flags = Flags.of(build.flags)
+    known = {name: value for name, value in options.items() if flags.has(_flag(name))}
+    return known, tuple(name for name in options if name not in known)
+
+
+def _flag(option: str) -> str:
+    return f"--{option.partition('.')[0].replace('_', '-')}"
+
+
+def _refuse_unknown(builds: Sequence[Build | Missing], options: Mapping[str, object]) -> None:
+    """An option that every build was asked for and none has is a slip of the pen."""
+    read = [build for build in builds if isinstance(build, Build)]
+    if not read or not options or any(isinstance(build.flags, Missing) for build in read):
+        return
+    for name, value in options.items():
+        if all(name in _split(build, {name: value})[1] for build in read):
+            every = {flag for build in read for flag in Flags.of(build.flags).names or ()}
+            like = get_close_matches(_flag(name), sorted(every), n=3)
+            near = ", ".join(flag.lstrip("-").replace("-", "_") for flag in like)
+            which = ", ".join(build.identity.subject for build in read)
+            raise SpecError(
+                f"{which}: there is no engine option {name}",
+                f"near ones: {near}" if near else "canserve build BUILD lists every flag",
+            )

@@ -1,0 +1,246 @@
+"""``canserve plan``: what fits, how fast, and how it is started."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canserve.cli.check import EXIT, transformers_version
+from canserve.cli.output import (
+    F,
+    Progress,
+    emit,
+    format_option,
+    look,
+    offline_option,
+    quiet_option,
+    remark,
+    whole_option,
+)
+from canserve.verdict import word
+
+if TYPE_CHECKING:
+    from canserve.api.planning import PlanReport
+    from canserve.plan.wishes import Wishes
+
+
+MANY = 1 << 20
+"""More accelerators than anybody plans for."""
+ALL = "all"
+
+
+def tokens(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """``262144`` or ``256k``."""
+    from canserve.plan.wishes import read_count
+
+    try:
+        return None if value is None else read_count(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", ctx, param) from error
+
+
+def spread(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of ranks; 0 stands for all of them."""
+    if value is None or value == ALL:
+        return None if value is None else 0
+    if not value.isdecimal() or not 0 < int(value) < MANY:
+        raise click.BadParameter(
+            f"{value!r} is no number of ranks; for all of them leave it out.", ctx, param
+        )
+    return int(value)
+
+
+def degree(flag: str, what: str) -> Callable[[F], F]:
+    """An option for one degree of parallelism."""
+    return click.option(flag, type=click.IntRange(1, MANY), metavar="N", help=what)
+
+
+@click.command("plan")
+@click.argument("model")
+@click.option(
+    "-m",
+    "--on",
+    "on",
+    multiple=True,
+    required=True,
+    metavar="MACHINE",
+    help="A machine, or several alike: 2xprofile:dgx-spark.",
+)
+@click.option(
+    "-b", "--build", "builds", multiple=True, metavar="BUILD", help="A build; else the newest that suit."
+)
+@click.option("--context", callback=tokens, metavar="N", help="Tokens of the longest sequence, such as 256k.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 1 << 30), metavar="N", help="Sequences of that length at once."
+)
+@degree("--tp", "Tensor parallel; of --tp, --pp and --dp those not named are 1 then.")
+@degree("--pp", "Pipeline stages.")
+@degree("--dp", "Data parallel replicas.")
+@click.option(
+    "--ep",
+    callback=spread,
+    is_flag=False,
+    flag_value=ALL,
+    metavar="[N]",
+    help="Spread experts over N ranks, or over all.",
+)
+@click.option(
+    "--gpus", type=click.IntRange(1, MANY), metavar="N", help="Use so many accelerators of each machine."
+)
+@click.option(
+    "-e",
+    "--engine-arg",
+    "engine_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An engine option under the engine's own name.",
+)
+@click.option(
+    "--goal",
+    type=click.Choice(["latency", "throughput", "context"]),
+    default="latency",
+    show_default=True,
+    help="What plans are ranked for.",
+)
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="NAME=VALUE ...",
+    help="Compare the best plan with this changed: an engine option, or build=BUILD.",
+)
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the best plan."
+)
+@click.option(
+    "--with",
+    "transformers",
+    metavar="transformers==X",
+    callback=transformers_version,
+    help="Judge as if this version were installed beside the engine.",
+)
+@format_option("text", "json", "md")
+@whole_option
+@offline_option
+@quiet_option
+def command(**chosen: Any) -> int:
+    """Say what fits on these machines: layouts, memory, context, speed and the exact commands.
+
+    MODEL is a Hub id, a folder, a config.json or a GGUF file. A MACHINE is a profile
+    (`canserve machine --list` names them) or a cluster file.
+
+    \b
+    canserve plan Qwen/Qwen3-8B --on profile:h200 --build vllm==0.25.1 --tp 1
+    canserve plan ./model --on 2xprofile:dgx-spark --context 256k --concurrency 4
+    canserve plan ./model --on cluster.toml --what-if kv_cache_dtype=fp8
+
+    Exit codes: 0 a plan fits, 1 none does, 3 it could not be decided, 2 usage, 4 canserve itself failed.
+    """
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    model: str
+    on: tuple[str, ...]
+    builds: tuple[str, ...]
+    context: int | None
+    concurrency: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    ep: int | None
+    gpus: int | None
+    engine_args: tuple[str, ...]
+    goal: str
+    what_if: tuple[str, ...]
+    save: Path | None
+    transformers: str | None
+    form: str
+    whole: bool
+    offline: bool
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Plan, print, and give the exit code."""
+    from canserve.api import Options
+    from canserve.api.planning import Asked, plan
+
+    with Progress(wanted.quiet) as progress:
+        options = Options(wanted.offline, transformers=wanted.transformers, progress=progress)
+        what_if = tuple(_changes(text) for text in wanted.what_if)
+        asked = Asked(wanted.on, wanted.builds, wanted.gpus, _wishes(wanted), what_if)
+        report = plan(wanted.model, asked, options)
+    emit(_rendered(report, wanted))
+    if wanted.save is not None:
+        _save(report, wanted)
+    return EXIT[word(report.verdict)]
+
+
+def _wishes(wanted: Wanted) -> Wishes:
+    from canserve.layout import Fixed
+    from canserve.plan.wishes import GOALS, Wishes
+
+    degrees = (wanted.tp, wanted.pp, wanted.dp)
+    if any(degrees):  # as engines read it: a degree that is not named is 1
+        tp, pp, dp = (size or 1 for size in degrees)
+        fixed = Fixed(tp, pp, dp, 1 if wanted.ep is None else wanted.ep or None)
+    else:
+        fixed = Fixed(ep=wanted.ep or None)
+    (goal,) = (goal for goal in GOALS if goal == wanted.goal)
+    options = _options(wanted.engine_args, "--engine-arg")
+    return Wishes(goal, wanted.context, wanted.concurrency, fixed, wanted.ep == 0, options)
+
+
+def _changes(text: str) -> dict[str, object]:
+    """One what-if: a change, or several that are made together."""
+    try:
+        words = shlex.split(text) if " " in text and "{" not in text else [text]
+    except ValueError as error:
+        raise click.UsageError(f"--what-if: {error}: {text!r}") from error
+    return _options(tuple(words), "--what-if")
+
+
+def _options(texts: tuple[str, ...], flag: str) -> dict[str, object]:
+    from canserve.plan.wishes import read_options
+
+    try:
+        return read_options(texts)
+    except ValueError as error:
+        raise click.UsageError(f"{flag}: {error}") from error
+
+
+def _rendered(report: PlanReport, wanted: Wanted) -> str:
+    if wanted.form == "json":
+        from canserve.render.plan_structure import plans_output
+        from canserve.render.structure import to_json
+
+        return to_json(plans_output(report.plans))
+    if wanted.form == "md":
+        from canserve.render.plan_markdown import plans_markdown
+
+        return plans_markdown(report)
+    from canserve.render.plan_text import plans_text
+
+    return plans_text(report, look(), whole=wanted.whole)
+
+
+def _save(report: PlanReport, wanted: Wanted) -> None:
+    """The best plan alone, in the format of ``--format json``."""
+    from canserve.render.plan_structure import plans_output
+    from canserve.render.structure import to_json
+
+    assert wanted.save is not None
+    if not report.plans.plans:
+        remark("nothing was saved: there is no plan", wanted.quiet)
+        return
+    wanted.save.write_text(to_json(plans_output(report.plans.best())), encoding="utf-8")
+    remark(f"saved to {wanted.save}", wanted.quiet)

@@ -1,0 +1,82 @@
+"""One candidate: a build on a legal layout, with memory, speed, commands and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from canserve.checks.case import Case, Deployment
+from canserve.checks.layout import judge
+from canserve.checks.pipeline import CHECK as PIPELINE
+from canserve.engines.starting import option_names, start
+from canserve.facts import Fact, Known, Missing
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
+from canserve.plan.candidate import Candidate, served
+from canserve.plan.plan import Plan
+from canserve.plan.settle import settled
+from canserve.plan.speed import speed
+from canserve.subjects import launch
+from canserve.verdict import Finding
+
+SHORTEST = 4096
+"""Tokens of the shortest sequences of the curve."""
+
+
+def evaluate(it: Candidate) -> Plan:
+    """The whole plan, with the settings that nobody asked for chosen so that it starts and holds a request."""
+    it, notes = settled(it)
+    request = it.request()
+    serving = served(it.judged.engine, request)
+    known = serving.value if isinstance(serving, Known) else None
+    return Plan(
+        model=it.model.subject,
+        build=it.judged.target,
+        engine=it.judged.engine,
+        version=it.judged.version,
+        placement=it.layout.placement,
+        options=it.options,
+        serving=serving,
+        speed=request if isinstance(request, Missing) else speed(request.value, known),
+        start=start(launch.Launch(it.model, it.judged.build, it.layout.placement, _hosts(it), it.options)),
+        findings=(*it.judged.findings, *_findings(it, request, serving)),
+        skipped=it.judged.skipped,
+        notes=(*it.judged.notes, *notes),
+    )
+
+
+def _hosts(it: Candidate) -> tuple[launch.Host, ...]:
+    names = dict.fromkeys(rank.machine for rank in it.layout.placement.ranks)
+    return tuple(it.machines.networks[name] for name in names)
+
+
+def _findings(it: Candidate, request: Fact[Request], serving: Fact[Serving]) -> Iterator[Finding]:
+    """The checks of the layout, by the same code as those of the build."""
+    parallel = it.layout.placement.parallel
+    deployment = Deployment(
+        it.rulings,
+        parallel,
+        it.layout.placement,
+        request.value.devices if isinstance(request, Known) else (),
+        serving,
+        it.wishes.concurrency or 1,
+    )
+    wish = replace(it.judged.wish, pipeline_parallel=parallel.pp)
+    case = Case(it.model, it.judged.build, wish=wish, deployment=deployment)
+    yield from judge(case)[0]
+    if parallel.pp > 1 and isinstance(stages := PIPELINE.judge(case), Finding):
+        yield stages
+
+
+def curve(it: Candidate, longest: int) -> tuple[tuple[int, Quantity], ...]:
+    """How many sequences fit at once, by length: fourfold steps up to the longest."""
+    name = option_names(it.judged.engine).get("context")
+    if name is None:
+        return ()
+    lengths = [SHORTEST << 2 * step for step in range(12) if SHORTEST << 2 * step < longest]
+    points = []
+    for length in (*lengths, longest):
+        found = it.serving(**{name: length})
+        if isinstance(found, Known):
+            points.append((length, found.value.max_concurrency))
+    return tuple(points)
