@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -15,6 +16,7 @@ from canserve.subjects.tensor import BITS, Tensor, size
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks|block|blk)\.(\d{1,5})\.")
+_JOINS = re.compile(r"layers\.(\d{1,5})\.(?:eh_proj|enorm|hnorm|shared_head|nextn)\b")
 _EXPERTS = re.compile(
     r"experts\.\*\.|\.experts\.(?!\d)\w+|\.moe\.\w+_proj\.|_exps\.|block_sparse_moe\.(in|out)put_linear"
 )
@@ -69,11 +71,16 @@ class Span:
 NOTHING = Span(0, 0, 0)
 
 
-def spot(name: str, depth: int | None) -> Spot:
-    """Read a tensor's name."""
+def layers_ahead(names: Iterable[str]) -> frozenset[int]:
+    """Numbers of layers that follow the decoder's and predict ahead: what joins them to it tells them."""
+    return frozenset(int(found[1]) for name in names if (found := _JOINS.search(name)))
+
+
+def spot(name: str, ahead_layers: frozenset[int] = frozenset()) -> Spot:
+    """Read a tensor's name. Layers of those numbers predict ahead."""
     found = _LAYER.search(name)
     number = int(found[1]) if found else -1
-    ahead = found is not None and depth is not None and number >= depth
+    ahead = number in ahead_layers
     known = _known(_NUMBER.sub("#", name), found is not None, ahead)
     return known if known.place is not Place.LAYER else replace(known, layer=number)
 

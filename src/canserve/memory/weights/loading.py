@@ -31,7 +31,7 @@ class Loading:
     """How one engine loads one model. Hashable: results are remembered by it."""
 
     depth: int | None
-    """Decoder layers; those numbered from there on predict ahead (MTP). None: not known."""
+    """Decoder layers by the config; None: not known."""
     layers: tuple[Layer, ...] = ()
     """What they consist of; empty: not known, and what is replicated is then an interval."""
     tied: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from canserve.memory.quantity import Quantity
-from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, share, spot
+from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, layers_ahead, share, spot
 from canserve.memory.weights.loading import Loading
 from canserve.rules.weights import Padding, allocator, margin
 from canserve.subjects.parallel import Parallel, Placement, Rank
@@ -121,7 +121,9 @@ def _rank(parts: Parts, how: Loading, placement: Placement, layers: range, key: 
     spread, _ = _degrees(how, placement.parallel)
     is_first, is_last = stage == 0, stage == len(placement.layers) - 1
     total = Span(how.buffers, how.buffers, how.buffers)
-    for number in layers:
+    dealt = sum(placement.layers)
+    beyond = [number for number in parts.layers if number >= dealt] if is_last else []
+    for number in (*layers, *beyond):  # more layers in the headers than the config says: the last stage's
         if number not in parts.layers:
             continue
         if (number, position) not in parts.sums:
@@ -163,7 +165,8 @@ def _parts(tensors: tuple[Tensor, ...], how: Loading, parallel: Parallel) -> Par
 
 @lru_cache(maxsize=64)
 def _added(tensors: tuple[Tensor, ...], how: Loading, ranks: int, degrees: tuple[int, int]) -> Parts:
-    spots = [spot(tensor.name, how.depth) for tensor in tensors]
+    ahead = layers_ahead(tensor.name for tensor in tensors)
+    spots = [spot(tensor.name, ahead) for tensor in tensors]
     tied = how.tied or all(found.place is not Place.HEAD for found in spots)
     parts = Parts()
     shares: dict[object, Span] = {}
