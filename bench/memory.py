@@ -4,7 +4,7 @@
 
 Prints, per source and pooled: error of the weights; tokens of the cache from the printed bytes (the exact part);
 available cache and concurrency from our own weights; how often the printed value lies inside the interval; starts
-called impossible. Rows outside are listed with what was expected; rows without a config are listed as not judged.
+called impossible, and refusals said to fit. Rows outside are listed with what was expected; rows without a config are listed as not judged.
 """
 
 from __future__ import annotations
@@ -52,11 +52,15 @@ STAND_INS = {
 """Models whose own config is not here, with one of the same layers. Their weights are taken as printed."""
 MACHINES = (
     ("H100", "h100"), ("H200", "h200"), ("GB10", "dgx-spark"), ("A100 80GB", "a100"), ("RTX 3090", "rtx-3090"),
-    ("RTX 5090", "rtx-5090"), ("RTX PRO 6000", "rtx-pro-6000"),
+    ("RTX 5090", "rtx-5090"), ("RTX PRO 6000", "rtx-pro-6000"), ("GB200", "gb200"), ("B200", "b200"), ("H20", "h20"),
+    ("GB300", "gb300"), ("MI300X", "mi300x"),
 )  # fmt: skip
 
 DATED = (("June 2026", "0.5.12"), ("2026-01", "0.5.8"))
 """Logs that print no version, by what is known of their date; the form of the cache is the same in all near it."""
+RELEASES = {"2025-10": "0.11.0", "recipe": "0.33.0"}
+"""Rows that name no release: by their date; what recipes say holds for the newest."""
+NUMBERS = {"gpu-memory-utilization", "max-model-len", "max-num-seqs"}
 WORDS = {"cudagraph_capture_sizes", "quantization", "load_format"}
 """Flags that the logs give in words."""
 FIXED = {"vllm": "kv_cache_memory_bytes", "sglang": "kv_cache_bytes"}
@@ -191,6 +195,34 @@ def measured(shared: Path) -> Iterator[Case]:
         )
 
 
+def refused(shared: Path) -> Iterator[Case]:
+    """Starts that failed for memory, where a model, a machine and a release can be told."""
+    for line in (shared / "cases" / "verdict_fails.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if row.get("reason_class") != "memory" or row["engine"] not in FIXED:
+            continue
+        layout, hardware = row["layout"], row["hardware"]
+        config, own = _config(shared, row["model"])
+        text = f"{row['reason']} {' '.join(row.get('flags') or ())}"
+        flags = dict(re.findall(r"--([a-z-]+)[ =]([\w.]+)", " ".join(row.get("flags") or ())))
+        release = re.match(r"0\.\d+\.\d+", row["engine_version"])
+        yield Case(
+            source="refused",
+            id=row["id"],
+            engine=row["engine"],
+            version=release[0] if release else RELEASES.get(row["engine_version"], RELEASES["recipe"]),
+            model=row["model"],
+            config=config,
+            own_config=own,
+            machine=next((name for words, name in MACHINES if words in hardware["gpu"]), ""),
+            parallel=Parallel(layout["tp"] or 1, layout.get("pp") or 1),
+            options={key.replace("-", "_"): value for key, value in flags.items() if key in NUMBERS},
+            server=True,
+            started=False,
+            printed={"needed": float(found[1])} if (found := re.search(r"\(([\d.]+) GiB KV", text)) else {},
+        )
+
+
 def _config(shared: Path, model: str) -> tuple[Path | None, bool]:
     folder = shared / "models"
     if model in STAND_INS:
@@ -293,12 +325,25 @@ def judge(case: Case, tally: Tally) -> None:
     _figures(case, found.value, tally)
     if case.started and impossible(found.value):
         tally.wrong.append(f"{case.id}: it started, and is called impossible")
+    if not case.started:
+        words = "impossible" if impossible(found.value) else "fits" if certain(found.value) else "uncertain"
+        tally.rows.append(
+            f"{case.id} {case.version} {case.model} tp{case.parallel.tp} {case.machine}: {words}"
+        )
+        if words == "fits":
+            tally.wrong.append(f"{case.id}: it was refused for memory, and is said to fit")
 
 
 def impossible(serving: Serving) -> bool:
     """Whether the start is ruled out, rather than uncertain."""
     refused = serving.refuses and serving.max_context.high < serving.context
     return serving.starts.high < 0 or refused or any(rank.kv_available.high <= 0 for rank in serving.ranks)
+
+
+def certain(serving: Serving) -> bool:
+    """Whether it is sure to start and to hold one sequence."""
+    room = all(rank.kv_available.low > 0 for rank in serving.ranks)
+    return room and serving.starts.low >= 0 and serving.max_context.low >= serving.context
 
 
 def _weights(case: Case, model: Model, layout: Placement, tally: Tally) -> Sequence[Quantity] | None:
@@ -367,14 +412,14 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table; 1 when a start is called impossible."""
     shared = next((Path(each) for each in arguments if not each.startswith("--")), SHARED)
     tallies: dict[str, Tally] = defaultdict(Tally)
-    for case in (*logged(shared), *measured(shared)):
+    for case in (*logged(shared), *measured(shared), *refused(shared)):
         for source in (case.source, "pooled"):
             judge(case, tallies[source])
     for source, tally in tallies.items():
         print(f"== {source}")
         for name, score in sorted(tally.scores.items()):
             print(f"  {name:32} {score}")
-        print(f"  {len(tally.unjudged)} rows not judged, {len(tally.wrong)} starts called impossible")
+        print(f"  {len(tally.unjudged)} rows not judged, {len(tally.wrong)} wrong verdicts")
     for line in (*tallies["pooled"].wrong, *tallies["pooled"].rows):
         print(line)
     for line in tallies["pooled"].unjudged:

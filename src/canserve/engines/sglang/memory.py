@@ -89,7 +89,7 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
         max_concurrency=pool.over(
             pool.sequences, f"sequences of {start.length} tokens, at most those running"
         ),
-        starts=min((rank.kv_available for rank in ranks), key=lambda each: each.value),
+        starts=min((_starts(start, rank) for rank in ranks), key=lambda each: each.value),
         notes=_notes(start, ranks),
         refuses=False,
     )
@@ -204,6 +204,15 @@ def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:
         if device.unified
         else None,
     )
+
+
+def _starts(start: Start, memory: RankMemory) -> Quantity:
+    """The pool must be above zero; and what the fraction leaves must hold the graphs and a forward pass."""
+    left = memory.budget.low / start.fraction * (1 - start.fraction)
+    short = left - memory.activation.low - memory.graphs.low
+    room = memory.kv_available
+    why = "the pool, or what the fraction leaves beside graphs and a forward pass"
+    return Quantity(room.value, min(room.low, short, room.value), room.high, why)
 
 
 def _activation(start: Start, rank: Rank) -> Quantity:
