@@ -249,3 +249,18 @@ def test_a_disk_that_nobody_stated_is_not_judged_and_one_that_was_not_reached_is
     machine = replace(asked.hosts[0].machine, disk=Missing(Cause.UNREACHED, "host is down"))
     away = replace(asked, hosts=(replace(asked.hosts[0], machine=machine),))
     assert isinstance(judged("disk-holds", away, 1), Unknown)
+
+
+def test_what_follows_from_weights_that_do_not_fit_is_not_said_again() -> None:
+    full = serves(
+        memory(weights=gib(95, 94, 96), kv_available=gib(-8)), max_context=Quantity(0, 0, 0, "none")
+    )
+    findings, rest = judge(case(question(), (1,), serving=full))
+    assert [each.check for each in findings if isinstance(each.verdict, No)] == ["weights-fit"]
+    assert {"cache-fits-context", "graphs-fit", "start-memory-free"} <= {each.check for each in rest}
+
+
+def test_weights_that_fit_and_leave_no_room_are_no_yes() -> None:
+    tight = serves(memory(weights=gib(86), kv_available=gib(-1)), max_context=Quantity(0, 0, 0, "none"))
+    assert isinstance(judged("weights-fit", question(), 1, serving=tight), Yes)
+    assert isinstance(judged("cache-fits-context", question(), 1, serving=tight), No)

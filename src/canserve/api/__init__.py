@@ -179,10 +179,13 @@ def _say(options: Options, what: str) -> None:
 
 
 def _wish(flags: Sequence[str]) -> Wish:
+    from canserve.checks.layout.asked import degrees
     from canserve.checks.wish import parse_wish
 
     try:
-        return parse_wish(flags)
+        wish = parse_wish(flags)
+        degrees(wish)  # a size that is none is the user's slip, and said before anything is read
+        return wish
     except ValueError as error:
         raise SpecError(str(error), "flags for the engine follow -- as on its own command line") from error
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from canserve.checks.case import Case, Deployment, Wish
-from canserve.checks.layout import constraints, judge
+from canserve.checks.layout import judge
 from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
-from canserve.facts import Known
-from canserve.layout import Layout, Question, hosts, layouts
+from canserve.checks.wish import normalized
+from canserve.engines import engine_named
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.layout import Host, Layout, Question, hosts, layouts
+from canserve.memory.device import one_device
+from canserve.memory.request import Request, Serving
+from canserve.plan.wishes import read_option
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
+from canserve.subjects.parallel import Device
 from canserve.verdict import Finding, Skipped
 
 
@@ -34,6 +40,52 @@ def layout_findings(
     )
     answer = layouts(question)
     found = answer.at(parallel)
-    placement = found.placement if isinstance(found, Layout) else None
-    case = Case(model, build, None, wish, deployment=Deployment(answer.judged, parallel, placement))
-    return judge(case, constraints.CHECKS)
+    if isinstance(found, Layout):
+        devices = _devices(question.hosts, found)
+        serving = _serving(question, found, devices, wish)
+        known = devices.value if isinstance(devices, Known) else ()
+        deployment = Deployment(answer.judged, parallel, found.placement, known, serving)
+    else:
+        deployment = Deployment(answer.judged, parallel)
+    return judge(Case(model, build, None, wish, deployment=deployment))
+
+
+def _devices(places: Sequence[Host], layout: Layout) -> Fact[tuple[Device, ...]]:
+    """The accelerator of each rank; Missing where a machine states no memory."""
+    found = {host.name: one_device(host.machine) for host in places}
+    devices = []
+    for rank in layout.placement.ranks:
+        device = found[rank.machine]
+        if isinstance(device, Missing):
+            return device
+        devices.append(device)
+    return Known(tuple(devices))
+
+
+def _serving(
+    question: Question, layout: Layout, devices: Fact[tuple[Device, ...]], wish: Wish
+) -> Fact[Serving]:
+    """What the engine's memory rules say of it."""
+    rules = engine_named(question.engine)
+    if isinstance(devices, Missing):
+        return devices
+    if rules is None or not question.version:
+        why = f"the memory rules of {question.engine} {question.version or 'of an unknown version'} are not known"
+        return Missing(Cause.UNAVAILABLE, why, ask="start it once")
+    request = Request(question.model, question.version, layout.placement, devices.value, _options(wish.flags))
+    weights = rules.weights(request)
+    return weights if isinstance(weights, Missing) else rules.memory(request, weights.value)
+
+
+def _options(flags: Mapping[str, str | None]) -> dict[str, object]:
+    """Flags as the engine's options: ``--max-model-len 8192`` -> ``max_model_len``, 8192."""
+    found = {}
+    for flag, value in flags.items():
+        if not flag.startswith("--"):
+            continue
+        try:
+            name, known = read_option(normalized(flag) + ("" if value is None else f"={value}"))
+        except ValueError:
+            continue  # no name that an option of the memory rules has
+        found[name] = known
+    return found

@@ -30,14 +30,21 @@ def serving(reader: Reader, case: Case) -> Serving:
     found = placed(case).serving
     if isinstance(found, Missing):
         raise NotApplicable(f"{found.why}: see weights-fit")
+    if any(occupied(rank).low > rank.budget.high for rank in found.value.ranks):
+        raise NotApplicable("the weights do not fit: see weights-fit")
     return reader.read(found)
 
 
+def occupied(rank: RankMemory) -> Quantity:
+    """What weights and CUDA's own take of a rank."""
+    return rank.weights.plus(rank.non_torch, "weights, and what CUDA and NCCL take")
+
+
 def name_of(case: Case, at: int) -> str:
-    """``rank 3 (spark-2)``."""
+    """``rank 3 on spark-2``."""
     placement = placed(case).placement
     assert placement is not None
-    return f"rank {at} ({placement.ranks[at].machine})"
+    return f"rank {at} on {placement.ranks[at].machine}"
 
 
 def tightest(case: Case, found: Serving) -> tuple[str, RankMemory]:

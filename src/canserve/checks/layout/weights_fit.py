@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from canserve.checks.case import Case
-from canserve.checks.layout.deployed import gib, name_of, placed, within
+from canserve.checks.layout.deployed import gib, name_of, occupied, placed, within
 from canserve.checks.reader import Check, Reader
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -15,8 +15,9 @@ def run(reader: Reader, case: Case) -> Verdict:
     found = reader.read(placed(case).serving)
     doubt: Unknown | None = None
     for at, rank in enumerate(found.ranks):
-        need = rank.weights.plus(rank.non_torch)
-        verdict = within(need, rank.budget, f"{name_of(case, at)} holds weights and CUDA's own", FIX)
+        verdict = within(
+            occupied(rank), rank.budget, f"{name_of(case, at)} holds weights and CUDA's own", FIX
+        )
         if isinstance(verdict, Yes) and rank.load_peak is not None:
             verdict = within(rank.load_peak, rank.total, f"{name_of(case, at)} peaks while loading", FIX)
         if isinstance(verdict, No):
