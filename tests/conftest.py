@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -17,11 +18,17 @@ CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One cache for the whole run, set before the workers start so that they inherit it."""
+    """One cache and one seed for the whole run, set before the workers start so that they inherit them."""
+    os.environ.setdefault("CANSERVE_SEED", str(random.SystemRandom().randrange(1 << 31)))
     if "CANSERVE_CACHE" not in os.environ:
         folder = tempfile.mkdtemp(prefix="canserve-tests-")
         os.environ["CANSERVE_CACHE"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_report_header() -> str:
+    """What repeats the random samples of this run."""
+    return f"samples: CANSERVE_SEED={os.environ['CANSERVE_SEED']}"
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,33 @@
-"""The index's data format and the history read from it."""
+"""The index's data format, and the history read from it."""
 
 from __future__ import annotations
 
+import json
 import lzma
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from canserve.index.gather import Row, rows_of, shelve
 from canserve.index.history import ReleaseHistory
+from canserve.index.rows import Release, Row, rows_of, shelve
 from canserve.index.shelf import Shelf, ShelfError, expand, holds, pack, runs, unpack
 
 
-def row(version: str, *names: str, unread: tuple[str, ...] = ()) -> Row:
-    release = {
-        "version": version,
-        "date": "2026-01-01",
-        "file": "f",
-        "sha256": version,
-        "transformers": ">=4",
-    }
+def row(version: str, *names: str, unread: tuple[str, ...] = ()) -> tuple[Release, Row]:
+    listed = {"version": version, "date": "2026-01-01", "file": "f", "sha256": version, "platforms": ["any"]}
     tables = {"architectures": names, "flags": ("--a",)}
-    return Row(release, {k: v for k, v in tables.items() if k not in unread}, unread)
+    said = {"transformers": ">=4", **({"unread": dict.fromkeys(unread, "odd")} if unread else {})}
+    return (
+        Release(Version(version), listed, None),
+        Row(version, said, {k: v for k, v in tables.items() if k not in unread}),
+    )
 
 
 ROWS = [row("1.0", "A"), row("1.10", "A", "B"), row("1.2", "B"), row("2.0", "A", "B", unread=("flags",))]
+SHELF = replace(shelve("eng", ROWS), built="2026-11-30")
 
 
 def history(shelf: Shelf) -> ReleaseHistory:
@@ -41,23 +42,46 @@ def test_runs_hold_exactly_what_was_put_in(positions: set[int]) -> None:
 
 
 def test_a_shelf_survives_the_disk_and_is_the_same_every_time() -> None:
-    shelf = shelve("eng", ROWS, "2026-11-30")
-    assert pack(unpack(pack(shelf))) == pack(shelf)
-    assert unpack(pack(shelf)) == shelf
+    assert pack(unpack(pack(SHELF))) == pack(SHELF)
+    assert unpack(pack(SHELF)) == SHELF
+    assert pack(replace(shelve("eng", ROWS[::-1]), built="2026-11-30")) == pack(SHELF)
 
 
 def test_rows_come_back_as_they_went_in() -> None:
-    shelf = shelve("eng", ROWS, "2026-11-30")
-    back = rows_of(shelf)
-    assert [r.release["version"] for r in back] == ["1.0", "1.2", "1.10", "2.0"]
-    assert back[0].tables["architectures"] == ("A",)
-    assert back[3].unread == ("flags",)
-    assert "flags" not in back[3].tables
-    assert shelve("eng", back, "2026-11-30") == shelf
+    back = rows_of(unpack(pack(SHELF)))
+    ordered = sorted(ROWS, key=lambda pair: pair[0].version)
+    assert back == [row for _, row in ordered]
+    assert "flags" not in back[3].names
+    assert shelve("eng", zip((r for r, _ in ordered), back, strict=True)) == replace(SHELF, built="")
+
+
+def test_known_to_be_empty_is_not_unread() -> None:
+    shelf = shelve("eng", [row("1.0"), row("1.1", "A", unread=("flags",))])
+    assert not shelf.is_unread("architectures", 0)
+    assert shelf.is_unread("flags", 1)
+    assert rows_of(shelf)[0].names["architectures"] == ()
+
+
+def test_nothing_is_known_of_a_release_that_was_not_understood() -> None:
+    odd = (row("1.1")[0], Row("1.1", {"unreadable": "a form of its own"}, {}))
+    shelf = shelve("eng", [row("1.0", "A"), odd])
+    assert shelf.is_unread("architectures", 1)
+    assert shelf.is_unread("flags", 1)
+    assert rows_of(shelf)[1] == odd[1]
+
+
+def test_a_registry_that_shrank_is_not_written_as_if_it_were_whole() -> None:
+    names = [f"A{number}" for number in range(20)]
+    rows = [row("1.0", *names), row("1.1", *names[:17]), row("1.2", *names[:18]), row("1.3", *names[:16])]
+    shelf = shelve("eng", rows)
+    assert [shelf.is_unread("architectures", at) for at in range(4)] == [False, True, False, True]
+    assert shelf.releases[1]["shrank"].startswith("only 17 architectures were read where 1.0 has 20")
+    assert "where 1.2 has 18" in shelf.releases[3]["shrank"]  # 1.1 is nothing to compare with
+    assert "shrank" not in rows_of(shelf)[1].said  # it is found anew when neighbours come
 
 
 def test_nothing_is_filled_in_between() -> None:
-    past = history(shelve("eng", ROWS, "2026-11-30"))
+    past = history(SHELF)
     assert past.releases_with("eng", "A") == ("1.0", "1.10", "2.0")
     assert past.releases_with("eng", "C") == ()
     assert past.names("eng") == {"A", "B"}
@@ -68,22 +92,44 @@ def test_nothing_is_filled_in_between() -> None:
     ("version", "count"), [("0.9", None), ("1.0", None), ("1.2", 1), ("1.5", 1), ("2.0", 2), ("3.0", 2)]
 )
 def test_a_neighbour_is_the_release_before(version: str, count: int | None) -> None:
-    past = history(shelve("eng", ROWS, "2026-11-30"))
+    past = history(SHELF)
     assert past.neighbour_count("eng", Version(version)) == count
     assert past.neighbour_count("other", Version(version)) is None
 
 
+def head(**changed: object) -> bytes:
+    line, _, body = pack(SHELF).partition(b"\n")
+    return json.dumps({**json.loads(line), **changed}).encode() + b"\n" + body
+
+
 @pytest.mark.parametrize(
-    "data",
+    ("data", "says"),
     [
-        b"",
-        b"not xz",
-        lzma.compress(b"{}"),
-        lzma.compress(b"[1]"),
-        lzma.compress(b'{"schema": 99}'),
-        pack(shelve("eng", ROWS, ""))[:-20],
+        (b"", "damaged"),
+        (b"not an index\n", "damaged"),
+        (b"[1]\n", "damaged"),
+        (b"{}\n", "damaged"),
+        (lzma.compress(b"{}"), "damaged"),
+        (pack(SHELF)[:-20], "checksum"),
+        (pack(SHELF)[:-1] + b"?", "checksum"),
+        (head(schema=99), "schema 99; this program reads 2"),
+        (head(schema=None), "schema None"),
+        (head(parts=[]), "damaged"),
+        (head(parts=[["words", "x"]]), "damaged"),
+        (head(parts=[["words", -5]]), "damaged"),
+        (head(parts=5), "damaged"),
+        (head(crc="x"), "checksum"),
     ],
 )
-def test_damaged_data_is_an_error_of_its_own(data: bytes) -> None:
-    with pytest.raises(ShelfError):
+def test_damaged_data_is_an_error_of_its_own(data: bytes, says: str) -> None:
+    with pytest.raises(ShelfError, match=says):
         unpack(data)
+
+
+@given(st.data())
+def test_no_changed_byte_goes_unnoticed(draw: st.DataObject) -> None:
+    data = bytearray(pack(SHELF))
+    at = draw.draw(st.integers(data.index(b"\n"), len(data) - 1))
+    data[at] ^= draw.draw(st.integers(1, 255))
+    with pytest.raises(ShelfError):
+        unpack(bytes(data))

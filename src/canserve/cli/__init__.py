@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import click
@@ -10,7 +11,19 @@ from canserve import __version__
 from canserve.cli.edge import Edge
 from canserve.cli.names import nearest
 
-COMMANDS = ("check", "build", "model", "machine", "checks", "schema", "cache")
+COMMANDS = (
+    "check",
+    "plan",
+    "since",
+    "matrix",
+    "index",
+    "build",
+    "model",
+    "machine",
+    "checks",
+    "schema",
+    "cache",
+)
 
 
 class Commands(click.Group):
@@ -57,4 +70,16 @@ def root() -> None:
 def main() -> None:
     """Run the command line and exit."""
     with Edge() as edge:
-        edge.code = root.main(prog_name="canserve", standalone_mode=False) or 0
+        try:
+            edge.code = root.main(prog_name="canserve", standalone_mode=False) or 0
+        finally:
+            say_what_was_passed_over()
+
+
+def say_what_was_passed_over() -> None:
+    """One line on stderr for each index file that could not be used; nothing where no index was asked."""
+    if (places := sys.modules.get("canserve.index.places")) is not None:
+        from canserve.render.escape import visible
+
+        for problem in places.problems():
+            click.echo(f"note: {visible(problem, 400)}", err=True)

@@ -58,3 +58,26 @@ class Lazy(Mapping[str, V], Generic[V]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+class Firsts(Mapping[str, V], Generic[V]):
+    """A mapping whose keys are the first words of a table's names; values are made of the other words."""
+
+    def __init__(self, at: At, table: str, make: Callable[[At, list[str]], V]) -> None:
+        self._at = at
+        self._table = table
+        self._make = make
+
+    def __getitem__(self, key: str) -> V:
+        for words in self._at.of(self._table, key):
+            return self._make(self._at, words)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(unword(name.partition(" ")[0]) for name in self._at.names(self._table)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

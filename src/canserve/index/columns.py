@@ -18,6 +18,8 @@ from itertools import accumulate
 MAX_PART = 16 << 20
 """Bytes of one decompressed part of a file."""
 MAX_ROWS = 1 << 21
+MAX_LETTERS = 64 << 20
+"""Of all words together."""
 _HEAD = struct.Struct("<IIBB")
 _FILTERS = [
     {
@@ -53,6 +55,35 @@ def vocabulary_of(tables: Iterable[Mapping[str, str]]) -> Vocabulary:
         for name in table:
             words.update(name.split(" "))
     return Vocabulary(sorted(words), [run for run, _ in sorted(runs.items(), key=lambda p: (-p[1], p[0]))])
+
+
+def front_coded(words: Sequence[str]) -> tuple[bytes, bytes]:
+    """Sorted words as two columns: how many letters each shares with the one before, and the rest of it."""
+    shared, rests, before = bytearray(), [], ""
+    for word in words:
+        pairs = zip(word[:0xFF], before, strict=False)
+        count = next(
+            (at for at, (one, other) in enumerate(pairs) if one != other), min(len(word), len(before), 0xFF)
+        )
+        shared.append(count)
+        rests.append(word[count:])
+        before = word
+    return bytes(shared), "\n".join(rests).encode()
+
+
+def front_decoded(shared: bytes, rests: bytes) -> list[str]:
+    """The words again. Raises ColumnError."""
+    parts, words, before = rests.decode(errors="replace").split("\n"), [], ""
+    if len(parts) != max(1, len(shared)):
+        raise ColumnError("columns of unequal length")
+    letters = 0
+    for count, rest in zip(shared, parts, strict=False):
+        before = before[:count] + rest
+        words.append(before)
+        letters += len(before)
+        if letters > MAX_LETTERS:
+            raise ColumnError("words without end")
+    return words
 
 
 class Writer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from canserve.index.at import At, Lazy
-from canserve.index.words import NOTHING, join, word
-from canserve.subjects.build import Flag, FlagSyntax
+from canserve.index.words import join, word
+from canserve.subjects.build import Flag
 
 OTHERS = ("flag_kinds", "flag_choices", "flag_aliases")
 
@@ -32,15 +32,3 @@ def _flag(at: At, name: str) -> Flag:
     aliases = next((tuple(words) for words in at.of("flag_aliases", name)), ())
     kind = next((words[0] for words in at.of("flag_kinds", name)), None)
     return Flag(name, choices, at.site, aliases, kind)
-
-
-def write_syntax(value: FlagSyntax) -> Mapping[str, Iterable[str]]:
-    """How names are read."""
-    said = {"underscores": value.underscores, "dotted": value.dotted, "inverses": value.inverses}
-    return {"flag_syntax": [NOTHING, *(name for name, holds in said.items() if holds)]}
-
-
-def read_syntax(at: At) -> FlagSyntax:
-    """The same again."""
-    said = at.names("flag_syntax")
-    return FlagSyntax("underscores" in said, "dotted" in said, at.site, "inverses" in said)

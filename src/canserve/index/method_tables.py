@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from canserve.facts import Fact, Known, Missing
 from canserve.index.at import At, Lazy
-from canserve.index.class_tables import NOT_READ
+from canserve.index.records import NOT_READ, parsed, written
 from canserve.index.words import join, word
-from canserve.subjects.build import QuantMethod
+from canserve.subjects.build import QuantMethod, Taker
 
-OTHERS = ("method_classes", "method_capabilities", "schemes", "scheme_capabilities")
+OTHERS = ("method_classes", "method_capabilities", "schemes", "scheme_capabilities", "method_takers")
+Takers = tuple[Taker, ...]
 UNREAD = "?"
 
 
@@ -21,6 +22,8 @@ def write(methods: Mapping[str, QuantMethod]) -> Mapping[str, Iterable[str]]:
         out["quantization"].append(word(name))
         if method.class_name is not None or method.guards:
             out["method_classes"].append(join(name, method.class_name or "", *method.guards))
+        if method.takers:
+            out["method_takers"].append(join(name, written(method.takers, Takers)))
         out["method_capabilities"].append(join(name, _number(method.min_capability)))
         if isinstance(method.schemes, Missing):
             out["schemes"].append(join(name, UNREAD))
@@ -50,6 +53,7 @@ def _method(at: At, name: str) -> QuantMethod:
         tuple(guards),
         _schemes(at.of("schemes", name)),
         _limits(at.of("scheme_capabilities", name)),
+        next((parsed(text, Takers, at.site) for (text,) in at.of("method_takers", name)), ()),
     )
 
 

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.index.at import At
 from canserve.index.places import loaded
-from canserve.index.rows import MAIN
+from canserve.index.rows import ALARM, MAIN
 from canserve.index.shelf import Shelf, ShelfError
 from canserve.index.tables import KEPT, REQUIRES, Kept
 from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
@@ -69,7 +69,7 @@ def build_at(shelf: Shelf, position: int, without: frozenset[str] = frozenset())
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
     how = f"release index of {shelf.built}: {row['file']}"
-    look = (Evidence(target, how, f"sha256:{row['sha256']}", when=shelf.built),)
+    look = (Evidence(target, how, f"sha256:{row['sha256']}...", when=shelf.built),)
     if why := row.get("unreadable"):
         return Missing(Cause.UNREADABLE, f"{target}: {why}", look, f"judge it with --build {target}")
     at = At(shelf, position, Site(how, 0))
@@ -98,7 +98,7 @@ def _fact(kept: Kept, at: At, look: tuple[Evidence, ...]) -> Fact[Any]:
 def _missing(table: str, shelf: Shelf, position: int, look: tuple[Evidence, ...]) -> Missing:
     row = shelf.releases[position]
     target = f"{shelf.project}=={row['version']}"
-    said = row.get("unread", {}).get(table) or (row.get("shrank") if table == MAIN else None)
+    said = row.get("unread", {}).get(table) or (row.get(ALARM) if table == MAIN else None)
     why = f"{target}: {said}" if said else f"{NOT_HELD}{table.replace('_', ' ')} of {target}"
     return Missing(
         Cause.UNREADABLE if said else Cause.UNREACHED, why, look, f"judge it with --build {target}"
@@ -114,7 +114,7 @@ def _identity(
         engine=engine,
         version=Known(str(row["version"]), look),
         origin=ORIGIN,
-        content=Known(f"sha256:{row['sha256']}", look),
+        content=Known(f"sha256:{row['sha256']}...", look),
         platforms=Known(tuple(row.get("platforms", ())) or ("any",), look),
         requires_python=Known(python, look),
         requires=requires,

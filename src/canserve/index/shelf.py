@@ -1,8 +1,8 @@
 """Index data on disk, one file a project: a line of JSON that says what it is, then packed parts.
 
 The line: ``{"schema", "reader", "project", "built", "crc", "parts": [[NAME, LENGTH], ...]}``. The parts: ``releases``
-(a row a release: version, date, file, sha256 ...), ``words`` and ``runs``, and a part for each table (see
-``columns``), unpacked when it is first asked for. A table says by name in which releases it occurs, as runs
+(a row a release: version, date, file, sha256 ...), ``shared``, ``words`` and ``runs``, and a part for each
+table (see ``columns``), unpacked when it is first asked for. A table says by name in which releases it occurs, as runs
 of positions in the list of releases (``"3-40,52"``). Support is not monotonic, so
 a run only ever holds releases that were read; nothing is filled in between.
 """
@@ -21,6 +21,8 @@ from canserve.index.columns import (
     Writer,
     compress,
     decompress,
+    front_coded,
+    front_decoded,
     read_table,
     vocabulary_of,
 )
@@ -63,10 +65,8 @@ class Tables(Mapping[str, Mapping[str, str]]):
         data = self._parts[name]
         try:
             if self._vocabulary is None:
-                words, runs = (
-                    decompress(self._parts[part]).decode().split("\n") for part in ("words", "runs")
-                )
-                self._vocabulary = Vocabulary(words, runs)
+                shared, words, runs = (decompress(self._parts[part]) for part in ("shared", "words", "runs"))
+                self._vocabulary = Vocabulary(front_decoded(shared, words), runs.decode().split("\n"))
             return read_table(decompress(data), self._vocabulary)
         except (ColumnError, UnicodeDecodeError) as error:
             raise ShelfError(f"index data is damaged: {name}: {error}") from error
@@ -190,10 +190,12 @@ def pack(shelf: Shelf) -> bytes:
     tables = {TABLE + name: shelf.tables[name] for name in sorted(shelf.tables)} | {UNREAD: shelf.unread}
     vocabulary = vocabulary_of(tables.values())
     writer = Writer(vocabulary)
+    shared, words = front_coded(vocabulary.words)
     rows = json.dumps(list(shelf.releases), separators=(",", ":"), sort_keys=True)
     parts = {
         "releases": compress(rows.encode()),
-        "words": compress("\n".join(vocabulary.words).encode(errors="backslashreplace")),
+        "shared": compress(shared),
+        "words": compress(words),
         "runs": compress("\n".join(vocabulary.runs).encode()),
         **{name: compress(writer.table(table)) for name, table in tables.items()},
     }

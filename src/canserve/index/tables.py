@@ -6,16 +6,17 @@ that means nothing. Where a fact is missing, its first table is listed as unread
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
-from canserve.facts import Fact, Known, Missing
+from canserve.facts import Fact, Missing, derive
 from canserve.index import class_tables, flag_tables, method_tables
-from canserve.index.at import At, Lazy
+from canserve.index.at import At, Firsts, Lazy
+from canserve.index.records import parsed, written
 from canserve.index.words import NOTHING, join, split, unword, word
-from canserve.subjects.build import AttentionBackend, Build, ConfigShim, Fallback, Registered, Site
+from canserve.subjects.build import NOT_ASKED, Build, ConfigShim, Converted, Converter, Registered, Site
 
 Names = Mapping[str, Iterable[str]]
 """By table: the names of one release."""
@@ -82,6 +83,35 @@ def _sites(field: str) -> Kept:
     )
 
 
+@cache
+def kind_of(field: str) -> Any:
+    """The type of a fact's value."""
+    known, _ = get_args(get_type_hints(Build)[field])
+    return get_args(known)[0]
+
+
+def _whole(field: str) -> Kept:
+    """A fact whose value is one record, written as one name: its parts change together."""
+    return Kept(
+        field,
+        field,
+        lambda value: {field: [word(written(value, kind_of(field)))]},
+        lambda at: parsed(unword(at.names(field)[0]), kind_of(field), at.site),
+    )
+
+
+def _rows(field: str) -> Kept:
+    """A fact whose value maps names to records or numbers."""
+    return Kept(
+        field,
+        field,
+        lambda value: {
+            field: [join(key, written(one, get_args(kind_of(field))[1])) for key, one in value.items()]
+        },
+        lambda at: Firsts(at, field, lambda _, words: parsed(words[0], get_args(kind_of(field))[1], at.site)),
+    )
+
+
 def _write_registry(value: Mapping[str, Registered]) -> Names:
     rows = value.values()
     return {
@@ -110,45 +140,33 @@ def _write_shims(value: Mapping[str, ConfigShim]) -> Names:
 
 def _shim(at: At, key: str) -> ConfigShim:
     ((name, over),) = at.of("config_classes", key)
-    return ConfigShim(key, name, at.site, over == "over", class_tables.needed(at, "config_imports", key))
+    return ConfigShim(
+        key, name, at.site, over == "over", tuple(class_tables.needed(at, "config_imports", key))
+    )
 
 
-def _write_fallback(value: Fallback | None) -> Names:
+def _write_converter(value: Converter | None) -> Names:
     if value is None:
-        return {"fallback": [NOTHING]}
-    rule = [
-        value.classes, value.accepts, value.remote_code, value.multimodal, dict(value.suffixes),
-        value.refuses_dropped, value.bases,
-    ]  # fmt: skip
-    return {"fallback": [json.dumps(rule, separators=(",", ":"))]}  # orders mean something here
+        return {"converter": [NOTHING]}
+    rest = replace(value, classes={}, projectors={})
+    rows = {"converted": value.classes, "converted_projectors": value.projectors}
+    return {
+        "converter": [word(written(rest, Converter))],
+        **{t: [join(k, written(one, Converted)) for k, one in of.items()] for t, of in rows.items()},
+    }
 
 
-def _fallback(at: At) -> Fallback | None:
-    (text,) = at.names("fallback")
+def _converter(at: At) -> Converter | None:
+    (text,) = at.names("converter")
     if text == NOTHING:
         return None
-    classes, accepts, remote_code, multimodal, suffixes, refuses, bases = json.loads(text)
-    first, last = (tuple(classes), tuple(accepts)), tuple(bases)
-    return Fallback(*first, remote_code, multimodal, suffixes, refuses, at.site, last)
+    rest: Converter = parsed(unword(text), Converter, at.site)
+    classes, projectors = (Firsts(at, table, _converted) for table in ("converted", "converted_projectors"))
+    return replace(rest, classes=classes, projectors=projectors)
 
 
-def _write_backends(value: Mapping[str, AttentionBackend]) -> Names:
-    written = []
-    for name, backend in value.items():
-        at, dtypes = backend.capabilities, backend.kv_dtypes
-        numbers = ",".join(map(str, at.value)) if isinstance(at, Known) else "?"
-        written.append(join(name, numbers, *(dtypes.value if isinstance(dtypes, Known) else "?")))
-    return {"attention_backends": written}
-
-
-def _backends(at: At) -> Mapping[str, AttentionBackend]:
-    found = {}
-    for name, numbers, *dtypes in map(split, at.names("attention_backends")):
-        capabilities: Fact[tuple[int, ...]] = class_tables.NOT_READ
-        if numbers != "?":
-            capabilities = Known(tuple(int(number) for number in numbers.split(",") if number))
-        known: Fact[tuple[str, ...]] = class_tables.NOT_READ if dtypes == ["?"] else Known(tuple(dtypes))
-        found[name] = AttentionBackend(name, capabilities, known, at.site)
+def _converted(at: At, words: list[str]) -> Converted:
+    found: Converted = parsed(words[0], Converted, at.site)
     return found
 
 
@@ -160,11 +178,17 @@ KEPT: tuple[Kept, ...] = (
         lambda at: Lazy(at, "architectures", _registered),
         ("registered",),
     ),
-    Kept("classes", "classes", class_tables.write, class_tables.Classes, class_tables.OTHERS),
+    Kept(
+        "classes",
+        "classes",
+        lambda both: class_tables.write(*both),
+        class_tables.Classes,
+        class_tables.OTHERS,
+    ),
     _pairs("dropped"),
     _pairs("elsewhere"),
     _plain("plugins"),
-    Kept("fallback", "fallback", _write_fallback, _fallback),
+    _whole("fallback"),
     Kept(
         "config_shims",
         "config_types",
@@ -175,6 +199,9 @@ KEPT: tuple[Kept, ...] = (
     _sites("config_fixups"),
     _pairs("architecture_types"),
     _pairs("architecture_rewrites"),
+    _whole("plain_config"),
+    _whole("trusts_code"),
+    _whole("auto_map_rule"),
     Kept("quantization", "quantization", method_tables.write, method_tables.read, method_tables.OTHERS),
     _groups("vendor_quantization"),
     _plain("kv_cache_dtypes"),
@@ -183,11 +210,15 @@ KEPT: tuple[Kept, ...] = (
     _sites("speculative"),
     _groups("draft_classes"),
     Kept("flags", "flags", flag_tables.write, flag_tables.read, flag_tables.OTHERS),
-    Kept("flag_syntax", "flag_syntax", flag_tables.write_syntax, flag_tables.read_syntax),
-    Kept("attention_backends", "attention_backends", _write_backends, _backends),
+    _whole("flag_syntax"),
+    _rows("attention_backends"),
     _plain("launchers"),
     _plain("load_formats"),
     _sites("gguf_architectures"),
+    _rows("gguf_types"),
+    _whole("gguf_vocabularies"),
+    _sites("gguf_projectors"),
+    Kept("converter", "converter", _write_converter, _converter, ("converted", "converted_projectors")),
 )
 """Everything that is kept of a build beyond what its file's name and the index page say."""
 REQUIRES = "requires"
@@ -195,21 +226,22 @@ REQUIRES = "requires"
 
 
 def fact_of(build: Build, kept: Kept) -> Fact[Any]:
-    """A build's fact; all its classes are one."""
+    """A build's fact; all its classes are one, together with the registry that names them."""
     if kept.field == "classes":
-        return build.registry if isinstance(build.registry, Missing) else Known(build.classes)
+        return derive(build.registry, lambda registry: (registry, build.classes))
     fact: Fact[Any] = getattr(build, kept.field)
     return fact
 
 
 def names_of(build: Build) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """All names of a build by table; and the tables that could not be read, each with the reason."""
+    """All names of a build by table, and why tables could not be read; what is not known has no table."""
     names: dict[str, tuple[str, ...]] = {}
     unread: dict[str, str] = {}
     for kept in KEPT:
         fact = fact_of(build, kept)
         if isinstance(fact, Missing):
-            unread[kept.table] = fact.why
+            if fact != NOT_ASKED:  # of what the engine's reader never tells there is nothing to say
+                unread[kept.table] = fact.why
             continue
         for table, found in kept.write(fact.value).items():
             names[table] = tuple(sorted(set(found)))

@@ -12,16 +12,18 @@ from canserve.index.places import loaded
 from canserve.index.shelf import Shelf, ShelfError, contents, holds
 from canserve.subjects.build import TransformersTable
 
-PROJECT = "transformers"
-LIBRARY = "transformers-library"
-"""Name of its index: an engine of the project's own name has one as well."""
+PROJECT = "transformers-library"
+"""Name of its index: an engine of the package's own name has one as well."""
+
+LEFT_OUT = ("modeling_tf_", "modeling_flax_", "convert_", "modular_", "tokenization_tf_")
+"""Modules that no engine imports, by the beginning of their last name: nothing is recorded of them."""
 
 
 class ShippedTable:
     """Implements ``subjects.build.TransformersTable`` over a shelf.
 
     The shelf's tables: ``config_types``, ``public`` (top-level names), ``modules``, ``imports``
-    (``module:name`` pairs that some engine release imports) and ``homes`` (``module name`` of what each
+    (``module name`` pairs that some engine release imports) and ``homes`` (``module name`` of what each
     model's modules offer; nothing else is recorded of deep modules),
     ``classes`` (``type class``), ``plain`` (the same, classes without a head), ``generative``, ``backend``
     (``test class``), ``gguf``.
@@ -52,16 +54,21 @@ class ShippedTable:
         if module == PACKAGE and name is not None:
             return self._answer("public", name, at)
         if name is None:
-            return module == PACKAGE or self._answer("modules", module.removeprefix(f"{PACKAGE}."), at)
+            return module == PACKAGE or self._module(module.removeprefix(f"{PACKAGE}."), at)
         return self._deep(module, name, at)
+
+    def _module(self, inside: str, at: int) -> bool | None:
+        if inside.rpartition(".")[2].startswith(LEFT_OUT):
+            return None
+        return self._answer("modules", inside, at)
 
     def _deep(self, module: str, name: str, at: int) -> bool | None:
         inside = module.removeprefix(f"{PACKAGE}.")
-        there = self._answer("modules", inside, at)
+        there = self._module(inside, at)
         if there is not True:
             return there
         pairs = self._shelf.tables.get("imports", {})
-        recorded = pairs.get(f"{inside}:{name}")
+        recorded = pairs.get(f"{inside} {name}")
         if recorded is not None and not self._is_unread("imports", at):
             return holds(recorded, at)
         homes = self._homes.get(name, {})
@@ -105,8 +112,8 @@ class ShippedTable:
     def evidence(self, version: str) -> Evidence:
         """Which file of that version was read for the index, and when."""
         row = self._shelf.releases[self._at[version]]
-        saw = f"{row['file']} sha256:{str(row['sha256'])[:16]}, in the release index"
-        return Evidence(f"{PROJECT}=={version}", "release index", saw, when=self._shelf.built)
+        saw = f"{row['file']} sha256:{str(row['sha256'])[:16]}..., in the release index"
+        return Evidence(f"{PACKAGE}=={version}", "release index", saw, when=self._shelf.built)
 
     def _names(self, table: str, version: str) -> frozenset[str]:
         if table not in self._contents:
@@ -153,11 +160,11 @@ class ShippedTable:
 def shipped_table() -> Fact[TransformersTable]:
     """The best table there is here."""
     try:
-        shelf = loaded(LIBRARY)
+        shelf = loaded(PROJECT)
     except ShelfError as error:
-        why = Evidence(PROJECT, "release index", str(error), whole=False)
+        why = Evidence(PACKAGE, "release index", str(error), whole=False)
         return Missing(
             Cause.UNREADABLE, str(error), (why,), "run `canserve index update`, or install canserve again"
         )
     saw = f"{len(shelf.releases)} releases"
-    return Known(ShippedTable(shelf), (Evidence(PROJECT, "release index", saw, when=shelf.built),))
+    return Known(ShippedTable(shelf), (Evidence(PACKAGE, "release index", saw, when=shelf.built),))

@@ -8,6 +8,8 @@ NOTHING = "%"
 
 def word(text: str) -> str:
     """One word without spaces and line ends."""
+    if not text.isascii():  # half of a surrogate pair cannot be written to any file
+        text = text.encode(errors="backslashreplace").decode()
     return text.replace("%", "%25").replace(" ", "%20").replace("\n", "%0A") or NOTHING
 
 

@@ -1,9 +1,8 @@
-"""One release of transformers as rows of the index: what engines may ask of it."""
+"""One release of transformers as a row of the index: what engines may ask of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.resources import files
+from collections.abc import Iterable, Sequence
 
 from packaging.version import Version
 
@@ -12,58 +11,77 @@ from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.outline import Outline
 from canserve.engines.transformers.reading import Library
 from canserve.facts import Missing
+from canserve.index.rows import Release, Row
+from canserve.index.shelf import Shelf
+from canserve.index.transformers_releases import LEFT_OUT
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.index.opening import open_remote
-from canserve.trees.index.pages import File
 from canserve.trees.tree import TreeError
 from canserve.trees.view import sources_of
 
 OLDEST = Version("4.20")
 """Requirements of every engine release that has any start above it."""
-_LEFT_OUT = ("modeling_tf_", "modeling_flax_", "convert_", "modular_", "tokenization_tf_")
-
 Tables = dict[str, tuple[str, ...]]
+Pair = tuple[str, str]
+"""A deep module, from inside the package, and a name that some engine imports from it."""
 
 
-def needed_imports() -> tuple[tuple[str, str], ...]:
-    """Names of deep modules that some engine release imports: (module inside the package, name)."""
-    text = files("canserve.index").joinpath("data", "transformers_imports.txt").read_text()
-    pairs = (line.partition(":") for line in text.splitlines() if line)
-    return tuple((module, name) for module, _, name in pairs)
+def pairs_of(shelves: Iterable[Shelf]) -> list[Pair]:
+    """Every name of a deep module of transformers that a release of these engines imports."""
+    found = set()
+    for shelf in shelves:
+        for table in ("class_imports", "config_imports"):
+            for name in shelf.tables.get(table, ()):
+                _, module, *of = name.split(" ")
+                if of and module.startswith(f"{PACKAGE}.") and of[0] != "%":
+                    found.add((_inside(module), of[0]))
+    return sorted(found)
 
 
-def read_release(
-    version: Version, file: File, place: Place, memory: dict[bytes, Outline]
-) -> tuple[Tables, tuple[str, ...]] | Missing:
-    """The names of one release by table, and the tables that could not be read in whole.
+def recorded_pairs(shelf: Shelf) -> list[Pair]:
+    """The pairs for which an index of the library has answers."""
+    split = (key.partition(" ") for key in shelf.tables.get("imports", ()))
+    return sorted((module, name) for module, _, name in split)
 
-    ``memory`` keeps what was read of files that many releases share.
-    """
-    subject = f"{PACKAGE}=={version}"
+
+def read_library(
+    release: Release, place: Place, pairs: Sequence[Pair], memory: dict[bytes, Outline]
+) -> Row | Missing:
+    """One release. ``memory`` keeps what was read of files that many releases share."""
+    file = release.file
+    assert file is not None
+    subject = f"{PACKAGE}=={release.version}"
     try:
         tree = open_remote(Remote(file.url, file.name, file.sha256, file.size), place, subject)
         sources = sources_of(tree, subject)
     except TreeError as error:
         return error.missing
     sources.prefetch(_interesting(sources))
-    return tables_of(Library(sources, memory))
+    if sources.failed is not None:
+        return sources.failed
+    found = tables_of(Library(sources, memory), pairs)
+    if isinstance(found, Missing):
+        return found
+    names, unread = found
+    said = {"unread": dict.fromkeys(unread, "not all of it was understood")} if unread else {}
+    return Row(release.sha256, said, names)
 
 
 def _interesting(sources: Sources) -> Iterable[str]:
     for path in sources.under(f"{PACKAGE}/"):
-        if not path.rpartition("/")[2].startswith(_LEFT_OUT):
+        if not path.rpartition("/")[2].startswith(LEFT_OUT):
             yield path
 
 
 def _wanted(module: str) -> bool:
-    return not module.rpartition(".")[2].startswith(_LEFT_OUT)
+    return not module.rpartition(".")[2].startswith(LEFT_OUT)
 
 
 def _inside(module: str) -> str:
     return module.removeprefix(f"{PACKAGE}.")
 
 
-def tables_of(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
+def tables_of(library: Library, pairs: Sequence[Pair]) -> tuple[Tables, tuple[str, ...]] | Missing:
     """What is kept of one release, and which tables could not be read in whole."""
     types, architectures = library.config_types, library.architectures
     if isinstance(types, Missing):
@@ -79,7 +97,7 @@ def tables_of(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
     tables: Tables = {
         "config_types": tuple(sorted(types.value)),
         "public": tuple(sorted(public.names)),
-        "modules": tuple(sorted(_inside(m) for m in library.names.modules() if m != PACKAGE)),
+        "modules": tuple(sorted(_inside(m) for m in library.names.modules() if m != PACKAGE and _wanted(m))),
         "homes": tuple(sorted(f"{_inside(m)} {name}" for m, name in library.names.homes() if _wanted(m))),
         "classes": tuple(sorted(f"{t} {name}" for name, of in classes.types.items() for t in of)),
         "plain": tuple(sorted(f"{t} {name}" for t, names in classes.plain.items() for name in names)),
@@ -88,10 +106,10 @@ def tables_of(library: Library) -> tuple[Tables, tuple[str, ...]] | Missing:
     }
     if not public.whole:
         unread.append("public")
-    answers = {(m, n): library.names.has(f"{PACKAGE}.{m}", n) for m, n in needed_imports()}
+    answers = {(m, n): library.names.has(f"{PACKAGE}.{m}", n) for m, n in pairs}
     if None in answers.values():
         unread.append("imports")
-    tables["imports"] = tuple(sorted(f"{m}:{n}" for (m, n), has in answers.items() if has))
+    tables["imports"] = tuple(sorted(f"{m} {n}" for (m, n), has in answers.items() if has))
     gguf = library.gguf_architectures
     if isinstance(gguf, Missing):
         unread.append("gguf")

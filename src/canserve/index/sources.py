@@ -1,0 +1,86 @@
+"""The projects of the index: which distribution each is, and how one release of it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from canserve.engines import Engine, engines
+from canserve.engines.transformers.names import PACKAGE
+from canserve.engines.transformers.outline import Outline
+from canserve.facts import Missing
+from canserve.index.engine_rows import read_engine
+from canserve.index.library_rows import OLDEST, Pair, read_library
+from canserve.index.rows import Release, Row, release_of
+from canserve.index.shelf import Shelf
+from canserve.index.transformers_releases import PROJECT as LIBRARY
+from canserve.probes.build import BuildOptions
+from canserve.trees.archive.remote import Place
+from canserve.trees.index.choose import Choice, choose
+from canserve.trees.index.pages import File
+
+ReadOne = Callable[[Release], Row | Missing]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """With what releases are read."""
+
+    options: BuildOptions
+    place: Place
+    pairs: Callable[[], Sequence[Pair]]
+    """What the library's index has to answer beyond its public names."""
+    outlines: dict[bytes, Outline] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project of the index."""
+
+    name: str
+    distribution: str
+    """On the package index."""
+    reader: Callable[[Means], ReadOne]
+    oldest: Version = field(default=Version("0"))
+    complete: Callable[[Shelf, Means], Shelf] = field(default=lambda shelf, _: shelf)
+    """What its shelf holds beyond its rows."""
+
+
+def projects() -> tuple[Project, ...]:
+    """All engines that have releases, and the library of model classes, whose pairs depend on theirs."""
+    found = [Project(e.name, e.distribution, _engine_reader(e)) for e in engines() if e.distribution]
+    return (*found, Project(LIBRARY, PACKAGE, _library_reader, OLDEST, _with_pairs))
+
+
+def _engine_reader(engine: Engine) -> Callable[[Means], ReadOne]:
+    return lambda means: lambda release: read_engine(engine, release, means.options)
+
+
+def _library_reader(means: Means) -> ReadOne:
+    pairs = means.pairs()
+    return lambda release: read_library(release, means.place, pairs, means.outlines)
+
+
+def _with_pairs(shelf: Shelf, means: Means) -> Shelf:
+    """A pair that no release has is an answer too."""
+    answers = {f"{module} {name}": "" for module, name in means.pairs()} | dict(
+        shelf.tables.get("imports", {})
+    )
+    return replace(shelf, tables={**shelf.tables, "imports": dict(sorted(answers.items()))})
+
+
+def releases_of(files: Iterable[File], oldest: Version) -> dict[Version, Release]:
+    """The releases among an index page's files, oldest first, each with the file that ``check`` would read."""
+    by_version: dict[Version, list[File]] = {}
+    for file in files:
+        if file.version >= oldest:
+            by_version.setdefault(file.version, []).append(file)
+    out = {}
+    for version, group in sorted(by_version.items()):
+        choice = choose(group, Requirement(f"x=={version}"))
+        if isinstance(choice, Choice) and choice.file.sha256:
+            out[version] = release_of(choice.file, (p for file in group for p in file.platforms))
+    return out
