@@ -37,6 +37,15 @@ def state(reader: Reader, case: Case) -> Verdict:
     found = serving(reader, case)
     if not found.state_bytes_per_sequence:
         raise NotApplicable("the model keeps no state beside the cache")
+    slots = found.state_slots
+    if slots is not None and slots.low < found.sequences:
+        words = (
+            f"{_span(slots)} states fit, and the engine wants one for each of its {found.sequences} sequences"
+        )
+        fewer = f"set its limit of sequences to at most {int(slots.low)}"
+        return (
+            No(words, fewer) if slots.high < found.sequences else Unknown(words, f"start it once, or {fewer}")
+        )
     wanted = deployed(case).sequences
     where, rank = tightest(case, found)
     need = Quantity.exact(found.state_bytes_per_sequence * wanted, "state of every sequence")
