@@ -9,7 +9,7 @@ from functools import cache
 from canserve.rules.table import Row, load
 
 NAME = "weights.toml"
-PLACES = frozenset({"ahead", "skip", "tower", "embedding", "head", "last"})
+PLACES = frozenset({"ahead", "skip", "tower", "first", "embedding", "head", "last"})
 CUTS = frozenset({"whole", "column", "row", "qkv", "kv", "groups"})
 
 

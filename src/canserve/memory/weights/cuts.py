@@ -28,6 +28,8 @@ class Place(StrEnum):
     """Where a tensor lies."""
 
     LAYER = "layer"
+    FIRST = "first"
+    """Before the first layer, beside the embedding."""
     EMBEDDING = "embedding"
     HEAD = "head"
     LAST = "last"
@@ -91,7 +93,7 @@ def _known(name: str, numbered: bool, ahead: bool) -> Spot:
     place = Place(first(places(), name) or Place.LAYER)
     cut = first(cuts(), name) or "unsure"
     if place is Place.LAYER and not numbered:
-        place = Place.LAST if cut == "whole" else Place.EMBEDDING
+        place = Place.LAST if cut == "whole" else Place.FIRST
     elif place not in {Place.TOWER, Place.AHEAD, Place.SKIP} and numbered:
         place = Place.AHEAD if ahead else Place.LAYER
     return Spot(place, -1, cut, bool(_EXPERTS.search(name)), held_in(name), first(held(), name))
@@ -115,7 +117,7 @@ def share(tensor: Tensor, found: Spot, how: Loading, ranks: int) -> Span:
     dtype = dtype_on(tensor, found, how)
     shape = tensor.shape
     whole = _size(shape, dtype)
-    if found.place in {Place.EMBEDDING, Place.HEAD} and len(shape) == 2 and found.cut in {"unsure", "column"}:
+    if found.place in {Place.EMBEDDING, Place.HEAD} and len(shape) == 2:
         rows = -(-shape[0] // how.vocabulary) * how.vocabulary
         return _exact(_size((-(-rows // ranks), shape[1]), dtype))
     if ranks == 1 or found.cut == "whole" or (found.place is Place.TOWER and how.whole_towers):

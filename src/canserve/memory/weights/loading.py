@@ -11,6 +11,7 @@ from canserve.memory.fields import Fields, Lacking
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.kinds import Layer
 from canserve.memory.layers.text import DECODERS, decoder
+from canserve.memory.remembered import per_model
 from canserve.rules.weights import Padding
 from canserve.subjects.model import Model
 
@@ -60,6 +61,7 @@ class Loading:
     """Bytes on every rank of what is no parameter: rotary tables."""
 
 
+@per_model
 def loading(model: Model) -> Loading:
     """What the model alone decides; an engine replaces the rest (``dataclasses.replace``)."""
     if not isinstance(model.config, Known):

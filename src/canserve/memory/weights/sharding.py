@@ -195,7 +195,9 @@ def _stack(parts: Parts, found: Spot, how: Loading, tied: bool) -> Stack | None:
         case Place.LAYER:
             return parts.layers[found.layer]
         case Place.EMBEDDING:
-            return parts.both if tied and found.cut == "unsure" else parts.first
+            return parts.both if tied else parts.first
+        case Place.FIRST:
+            return parts.first
         case Place.HEAD:
             return None if tied else parts.last  # a stored copy of a tied head is not loaded
         case Place.LAST:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.memory.remembered import per_model
 from canserve.memory.weights.cuts import Place, layers_ahead, spot
 from canserve.memory.weights.implied import implied
 from canserve.memory.weights.loading import loading
@@ -25,6 +26,7 @@ def stored(model: Model) -> Fact[tuple[Tensor, ...]]:
             return fact
 
 
+@per_model
 def tensors_of(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     """The tensors to reckon with: headers win over the config, which is asked where there are none.
 
@@ -40,6 +42,7 @@ def tensors_of(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     return Known(found.value, found.evidence + looks)
 
 
+@per_model
 def contradictions(model: Model) -> tuple[str, ...]:
     """Where the headers do not hold what the config implies, in words; empty where nothing can be compared."""
     found, meant = stored(model), implied(model)
