@@ -153,6 +153,11 @@ def of_model(model: Model) -> Subject:
     return Subject("model", model, f"{model.subject}: {said}")
 
 
+def _untyped(name: str) -> Missing:
+    why = f"the model type of {name} is not known: no release of transformers maps one to it"
+    return Missing(Cause.UNREACHED, why, ask="name a model instead, or its model type")
+
+
 def named(
     name: str, architecture: str | None = None, model_type: str | None = None, gguf: str | None = None
 ) -> Model:
@@ -165,7 +170,7 @@ def named(
         files=_UNKNOWN,
         config=_UNKNOWN,
         architectures=Known((architecture,) if architecture else (), look),
-        model_type=Known(model_type, look),
+        model_type=Known(model_type, look) if model_type or gguf else _untyped(name),
         nested=Known((), look),
         auto_map=Known({}, look),
         parameters=_UNKNOWN,

@@ -60,7 +60,8 @@ def first_of(one: Since) -> str | None:
     """``0.19.1 (2026-04-18), listed since 0.15.0``; None: no release has to do with it."""
     runs = own(one) or borrowed(one)
     if not runs:
-        return f"none, though listed since {_dated(one.lists[0].first)}" if one.lists else None
+        doubt = "unknown" if one.word == "unknown" else "none"
+        return f"{doubt}, though listed since {_dated(one.lists[0].first)}" if one.lists else None
     said = _dated(runs[0].first)
     if not own(one):
         said += " through transformers' own class"
@@ -100,7 +101,9 @@ def headline(one: Since) -> str:
     if one.usable:
         return "only with a transformers that is younger than the releases that followed"
     if one.word == "unknown":
-        return "unknown"
+        return (
+            f"listed {_whole(one, one.lists)}; whether it can be used is unknown" if one.lists else "unknown"
+        )
     return "listed, but no release can serve it" if one.lists else "no release serves it"
 
 
@@ -230,7 +233,7 @@ def _single(report: SinceReport) -> Iterable[str]:
             texts = [
                 f"{label}: {markdown(text)}" if label else markdown(text) for label, text in details(one)
             ]
-            yield f"| {code(one.column.engine)} | {markdown(headline(one))} | {'<br>'.join(texts)} |"
+            yield f"| {_in_table(one.column.engine)} | {markdown(headline(one))} | {'<br>'.join(texts)} |"
         yield ""
 
 
@@ -240,7 +243,7 @@ def _compared(report: SinceReport) -> Iterable[str]:
     read: dict[tuple[str, str], str] = {}
     for answers in report.answers:
         cells = [markdown(first_of(one) or "-") for one in answers.engines]
-        yield f"| {code(_title(answers))} | {' | '.join(cells)} |"
+        yield f"| {_in_table(_title(answers))} | {' | '.join(cells)} |"
         for one in answers.engines:
             for run in (*(own(one) or borrowed(one))[:1], *one.lists[:1]):
                 read[one.column.engine, run.first.version] = run.first.evidence
@@ -253,3 +256,8 @@ def _compared(report: SinceReport) -> Iterable[str]:
     ):
         yield f"- {code(f'{engine}=={version}')}: {markdown(evidence)}"
     yield ""
+
+
+def _in_table(text: str) -> str:
+    """A code span; inside a table even that needs its bars escaped."""
+    return code(text).replace("|", "\\|")
