@@ -20,12 +20,14 @@ from canserve.memory.layers.mixers import mixers
 from canserve.memory.layers.mlps import mlps
 from canserve.memory.layers.pattern import pattern
 from canserve.memory.layers.text import Decoder, decoder
+from canserve.memory.remembered import per_model
 from canserve.subjects.model import Model
 
 MAX_LAYERS = 2000
 DEPTH = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 
+@per_model
 def layers(model: Model) -> Fact[tuple[Layer, ...]]:
     """The decoder's layers, first to last, without the extra ones that predict ahead (MTP)."""
     match model.config:
