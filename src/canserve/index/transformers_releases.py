@@ -34,6 +34,7 @@ class ShippedTable:
         self.versions: Sequence[str] = tuple(str(row["version"]) for row in shelf.releases)
         self._at: Mapping[str, int] = {version: at for at, version in enumerate(self.versions)}
         self._contents: dict[str, Sequence[frozenset[str]]] = {}
+        self._told: dict[tuple[str, str, str | None], bool | None] = {}
 
     def yanked(self, version: str) -> bool:
         """Whether its authors withdrew the version."""
@@ -45,7 +46,13 @@ class ShippedTable:
         return self._names("config_types", version)
 
     def has_name(self, version: str, module: str, name: str | None) -> bool | None:
-        """Whether ``from module import name`` works there; None: not recorded."""
+        """Whether ``from module import name`` works there; None: not recorded. Neighbours ask the same again."""
+        asked = (version, module, name)
+        if asked not in self._told:
+            self._told[asked] = self._has_name(*asked)
+        return self._told[asked]
+
+    def _has_name(self, version: str, module: str, name: str | None) -> bool | None:
         at = self._at.get(version)
         if at is None or module.partition(".")[0] != PACKAGE:
             return None
