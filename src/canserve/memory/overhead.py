@@ -8,20 +8,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from canserve.memory.quantity import GIB, Quantity
-from canserve.subjects.parallel import Device, Placement, Rank
+from canserve.subjects.parallel import Device, Parallel, Placement
 
 LARGE = 60 * GIB
 """Devices with more have links of their own between them, whose buffers are larger."""
 
 
-def outside_torch(placement: Placement, rank: Rank, device: Device) -> Quantity:
-    """What grows outside torch between the start and the end of the start-up profile."""
+def spread_groups(placement: Placement) -> frozenset[tuple[int, int]]:
+    """Tensor parallel groups, by replica and stage, whose ranks lie on several machines."""
+    machines: dict[tuple[int, int], set[str]] = {}
+    for rank in placement.ranks:
+        machines.setdefault((rank.dp, rank.pp), set()).add(rank.machine)
+    return frozenset(group for group, names in machines.items() if len(names) > 1)
+
+
+def outside_torch(parallel: Parallel, device: Device, spread: bool) -> Quantity:
+    """What grows outside torch between the start and the end of the start-up profile.
+
+    ``spread``: the ranks of the tensor parallel group lie on several machines.
+    """
     if device.unified:
         return _gib(1.6, 0.1, 5.0, "on unified memory also what the host's processes take; logs of GB10")
-    peers = [other for other in placement.ranks if other.dp == rank.dp and other.pp == rank.pp]
-    if len(peers) == 1 and placement.parallel.pp == 1:
+    if parallel.tp == 1 and parallel.pp == 1:
         return _gib(0.3, 0.15, 1.2, "context and libraries; logs of H100 print 0.24 to 0.46 GiB")
-    if len({other.machine for other in peers}) > 1 or len(peers) == 1:
+    if spread or parallel.tp == 1:
         return _gib(1.0, 0.3, 2.5, "buffers of collectives between machines")
     return _gib(1.9, 0.7, 2.7, "buffers of collectives; logs of H100 print 2.06 to 2.21 GiB")
 

@@ -69,7 +69,14 @@ class Cell:
 
 
 def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
-    ranks = tuple(_rank(start, at, rank, weights[at]) for at, rank in enumerate(start.placement.ranks))
+    done: dict[tuple[object, ...], RankMemory] = {}
+    for at, rank in enumerate(start.placement.ranks):
+        key = (rank.pp, id(start.devices[at]), weights[at])
+        if key not in done:
+            done[key] = _rank(start, at, rank, weights[at])
+    ranks = tuple(
+        done[rank.pp, id(start.devices[at]), weights[at]] for at, rank in enumerate(start.placement.ranks)
+    )
     cells = [_cell(start, number) for number in range(start.placement.parallel.pp)]
     if not any(cell.bytes for cell in cells):
         raise Lacking("layers", "no layer whose cache grows")
@@ -89,7 +96,7 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
         max_concurrency=pool.over(
             pool.sequences, f"sequences of {start.length} tokens, at most those running"
         ),
-        starts=min((_starts(start, rank) for rank in ranks), key=lambda each: each.value),
+        starts=min((_starts(start, rank) for rank in done.values()), key=lambda each: each.value),
         notes=_notes(start, ranks),
         refuses=False,
     )

@@ -18,7 +18,7 @@ from canserve.memory.cache.spec import Growth
 from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
 from canserve.memory.options import BadOption
-from canserve.memory.overhead import free_at_start, outside_torch, total_memory
+from canserve.memory.overhead import free_at_start, outside_torch, spread_groups, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
 from canserve.rules.memory import rules
@@ -58,10 +58,11 @@ SHOWN = ("utilization", "used", "graphs", "grouping", "tokens", "batch")
 
 
 def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
-    ranks = tuple(_rank(start, at, rank, weights[at]) for at, rank in enumerate(start.placement.ranks))
+    ranks = _ranks(start, weights)
     stages = [start.stage(number) for number in range(start.placement.parallel.pp)]
     shared = grouping(stages, start.cache)
-    starts = min((_starts(start, at, memory) for at, memory in enumerate(ranks)), key=lambda each: each.value)
+    first = {id(memory): at for at, memory in reversed(tuple(enumerate(ranks)))}
+    starts = min((_starts(start, at, ranks[at]) for at in first.values()), key=lambda each: each.value)
     if shared is None:
         raise Lacking("layers", "no layer that keeps a cache")
     pool = Pool(shared, start.in_flight, start.shards, int(start.rules.value("null_block")))
@@ -136,12 +137,27 @@ class _Holding:
         return max(self.pool.grouping.stage_bytes) * blocks
 
 
-def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:
+def _ranks(start: Start, weights: Sequence[Quantity]) -> tuple[RankMemory, ...]:
+    """Every rank; those of one stage on like devices with like weights are worked out once."""
+    spread = spread_groups(start.placement)
+    done: dict[tuple[object, ...], RankMemory] = {}
+    out = []
+    for at, rank in enumerate(start.placement.ranks):
+        apart = (rank.dp, rank.pp) in spread
+        key = (rank.pp, id(start.devices[at]), weights[at], apart)
+        if key not in done:
+            outside = outside_torch(start.placement.parallel, start.devices[at], apart)
+            done[key] = _rank(start, at, weights[at], outside)
+        out.append(done[key])
+    return tuple(out)
+
+
+def _rank(start: Start, at: int, weights: Quantity, outside: Quantity) -> RankMemory:
+    rank = start.placement.ranks[at]
     device = start.devices[at]
     total = total_memory(device)
     budget = total.times(start.utilization, f"{start.utilization:g} of it ({start.rules.why('utilization')})")
     used = activation(_work(start, rank), start.batch, _sampling(start))
-    outside = outside_torch(start.placement, rank, device)
     graphs = _graphs(start, rank)
     taken = weights.plus(used).plus(outside)
     if start.rules.value("graphs") == "subtracted":
