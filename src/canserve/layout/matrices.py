@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from canserve.facts import Fact, Known, Missing, derive
 from canserve.memory.layers import layers
 from canserve.memory.layers.kinds import Attention, Layer
-from canserve.memory.weights.cuts import Place, spot
+from canserve.memory.weights.cuts import Place, Spot, layers_ahead, spot
 from canserve.memory.weights.implied import implied
 from canserve.subjects.model import Model, Quantization, Scheme
 from canserve.subjects.tensor import Tensor
@@ -98,15 +98,17 @@ def _read(tensors: tuple[Tensor, ...], quantization: Quantization, model: Model)
     known = layers(model)
     decoder = known.value if isinstance(known, Known) else ()
     seen: dict[Matrix, None] = {}
+    ahead = layers_ahead(tensor.name for tensor in tensors)
     for tensor in tensors:
-        matrix = _matrix(tensor, quantization, decoder)
+        matrix = _matrix(tensor, spot(tensor.name, ahead), quantization, decoder)
         if matrix is not None:
             seen[matrix] = None
     return tuple(seen)
 
 
-def _matrix(tensor: Tensor, quantization: Quantization, decoder: tuple[Layer, ...]) -> Matrix | None:
-    found = spot(tensor.name, len(decoder) or None)
+def _matrix(
+    tensor: Tensor, found: Spot, quantization: Quantization, decoder: tuple[Layer, ...]
+) -> Matrix | None:
     if found.place is not Place.LAYER or found.cut in {"whole", "unsure"}:
         return None
     sizes = _sizes(tensor, quantization, found.experts)

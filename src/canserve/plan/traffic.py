@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrence, Recurrent
-from canserve.memory.weights.cuts import Place, share, spot
+from canserve.memory.weights.cuts import Place, Spot, layers_ahead, share, spot
 from canserve.memory.weights.loading import Loading
 from canserve.subjects.parallel import Placement
 from canserve.subjects.tensor import Tensor
@@ -119,10 +119,11 @@ class Sums:
 def _sums(tensors: tuple[Tensor, ...], how: Loading, tp: int, cut: int) -> Sums:
     found = Sums({}, {}, {})
     embedding = (0.0, 0.0)
+    ahead = layers_ahead(tensor.name for tensor in tensors)
     for tensor in tensors:
-        at = spot(tensor.name, how.depth)
+        at = spot(tensor.name, ahead)
         if at.experts and at.place is Place.LAYER:
-            _add_expert(found, tensor, how, cut)
+            _add_expert(found, tensor, at, how, cut)
             continue
         size = float(share(tensor, at, how, tp).value * tensor.copies)
         parameters = _parameters(tensor) * size / max(tensor.bytes, 1)
@@ -141,13 +142,12 @@ def _sums(tensors: tuple[Tensor, ...], how: Loading, tp: int, cut: int) -> Sums:
     return found
 
 
-def _add_expert(found: Sums, tensor: Tensor, how: Loading, cut: int) -> None:
+def _add_expert(found: Sums, tensor: Tensor, at: Spot, how: Loading, cut: int) -> None:
     """One expert's slice of a tensor; experts are stored one by one or all together in one tensor."""
     one, number = replace(tensor, copies=1), tensor.copies
     if number == 1 and "*" not in tensor.name and len(tensor.shape) > 1:
         number = tensor.shape[0]
         one = replace(one, shape=tensor.shape[1:])
-    at = spot(tensor.name, how.depth)
     size = float(share(one, at, how, cut).value)
     parameters = _parameters(one) * size / max(one.bytes, 1)
     before = found.experts.get(at.layer, (0.0, 0.0))
