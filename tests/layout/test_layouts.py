@@ -9,7 +9,8 @@ import pytest
 from spread import BLOCK_FP8, LLAMA, MOE, SEEN, build, host, model, question
 
 from canserve.facts import Known
-from canserve.layout import Fixed, Illegal, Layout, Question, layouts
+from canserve.layout import Fixed, Host, Illegal, Layout, Question, layouts
+from canserve.rules.machines import profile
 from canserve.subjects.parallel import Parallel
 
 
@@ -181,3 +182,20 @@ def test_every_legal_layout_has_places_for_its_ranks(gpus: tuple[int, ...]) -> N
         assert sum(layout.placement.layers) == MOE["num_hidden_layers"]
         count += 1
     assert count > 5
+
+
+def test_accelerators_of_different_makers_do_not_serve_together() -> None:
+    amd = profile("mi300x")
+    assert amd is not None
+    mixed = replace(question(gpus=(2,)), hosts=(host("green", 2), Host("red", amd, 4)))
+    assert {rank.machine for rank in at(mixed, 4).placement.ranks} == {"red"}
+    found = layouts(mixed).at(Parallel(2, 3))
+    assert isinstance(found, tuple)
+    assert "of one maker" in found[0].because
+
+
+def test_replicas_that_straddle_machines_are_doubted() -> None:
+    asked = with_build(question(gpus=(1, 1, 1, 1)), supports_pp=True)
+    assert [name for name, _ in at(asked, 2, 1, 2).doubts] == ["data-parallel-allowed"]
+    assert at(asked, 2, 1, 1).doubts == ()
+    assert at(with_build(question(gpus=(2, 2)), supports_pp=True), 2, 1, 2).doubts == ()

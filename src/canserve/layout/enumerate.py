@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from canserve.facts import Known
+from canserve.layout import replicas
 from canserve.layout.judged import ROOM, Judged
-from canserve.layout.place import Share, spans
+from canserve.layout.place import Room, spans
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling
 from canserve.layout.stages import share_out, stage_layers
@@ -61,24 +62,25 @@ class Layouts:
         """The degrees of every legal layout for which the machines have room; cheap, nothing is placed."""
         for tp, pp, dp, ep in _candidates(self.judged):
             parallel = Parallel(tp, pp, dp, ep)
-            if self.judged.legal(parallel) and isinstance(self.judged.share(parallel), Share):
+            if self.judged.legal(parallel) and isinstance(self.judged.room(parallel), Room):
                 yield parallel
 
     def at(self, parallel: Parallel) -> Layout | tuple[Illegal, ...]:
         """The best placement of these degrees, or every rule that forbids them."""
         judged = self.judged
         wrong = tuple(_illegal(judged, parallel, *pair) for pair in judged.forbidden(parallel))
-        share = judged.share(parallel)
-        if isinstance(share, Ruling):
-            wrong += (_no_room(judged, parallel, share),)
-        if wrong or isinstance(share, Ruling):
+        room = judged.room(parallel)
+        if isinstance(room, Ruling):
+            wrong += (_no_room(judged, parallel, room),)
+        if wrong or isinstance(room, Ruling):
             return wrong
         layers = stage_layers(judged.question, parallel.pp)
-        ranks = judged.floor.ranks(parallel, share)
+        ranks = room.ranks(parallel)
         placement = Placement(
             parallel, ranks, layers.value if isinstance(layers, Known) else _guess(judged, parallel)
         )
-        return Layout(placement, spans(ranks, parallel), judged.doubts(parallel))
+        doubts = (*judged.doubts(parallel), *replicas.straddling(judged.question, placement))
+        return Layout(placement, spans(ranks, parallel), doubts)
 
 
 def layouts(question: Question) -> Layouts:
@@ -172,9 +174,9 @@ def _forbidden_tp(judged: Judged) -> Iterator[Illegal]:
                 if ep == 1 and not _tp_legal(judged, tp):
                     break
         if wanted is not None and tp > question.gpus:
-            share = judged.share(Parallel(tp))
-            if isinstance(share, Ruling):
-                yield _no_room(judged, Parallel(tp), share)
+            room = judged.room(Parallel(tp))
+            if isinstance(room, Ruling):
+                yield _no_room(judged, Parallel(tp), room)
     if wanted is None and question.gpus > top:
         yield from _first(judged, Parallel(top + 1), larger=True, axis="tp")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from canserve.layout import attention, blocks, replicas, stages, vision, width
-from canserve.layout.place import Floor, Share
+from canserve.layout.place import Floor, Room, floors
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling, no, unknown
 from canserve.subjects.parallel import Parallel
@@ -38,11 +38,12 @@ class Judged:
     """The rulings about one question."""
 
     question: Question
-    floor: Floor = field(init=False)
+    floors: tuple[Floor, ...] = field(init=False)
+    """Machines that can serve together, the most first."""
     _seen: dict[tuple[object, ...], Ruling | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.floor = Floor.of(self.question.hosts)
+        self.floors = floors(self.question.hosts)
 
     def ruling(self, constraint: Constraint, parallel: Parallel) -> Ruling | None:
         """What one constraint says; None: it does not concern this."""
@@ -81,7 +82,7 @@ class Judged:
             if isinstance(ruling.verdict, Unknown)
         )
 
-    def share(self, parallel: Parallel) -> Share | Ruling:
+    def room(self, parallel: Parallel) -> Room | Ruling:
         """How the machines make room; else why they do not."""
         rule = self.question.rule("shares")
         row = getattr(rule, "value", None)
@@ -91,9 +92,12 @@ class Judged:
             if any(not host.stated for host in self.question.hosts):
                 return unknown(f"{words} as far as is known", "state how many accelerators the machines have")
             return no(words, heals=("add machines",))
-        found = self.floor.share(parallel, equal)
-        if found is not None:
-            return found
+        for floor in self.floors:
+            found = floor.share(parallel, equal)
+            if found is not None:
+                return Room(floor, found)
+        if len(self.floors) > 1:
+            return no(f"no {parallel.ranks} accelerators of one maker can be taken from these machines")
         return no(
             f"{parallel.ranks} accelerators cannot be taken in equal shares from these machines, as this engine needs",
             rule,

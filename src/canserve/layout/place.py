@@ -100,6 +100,35 @@ class Floor:
                 yield host, device
 
 
+@dataclass(frozen=True)
+class Room:
+    """Machines that have room, and how groups are formed on them."""
+
+    floor: Floor
+    share: Share
+
+    def ranks(self, parallel: Parallel) -> tuple[Rank, ...]:
+        """Every rank's accelerator, dp-major, then pipeline stage, then tensor parallel rank."""
+        return self.floor.ranks(parallel, self.share)
+
+
+def floors(hosts: Sequence[Host]) -> tuple[Floor, ...]:
+    """One for the machines of each maker: accelerators of different makers do not serve one model together.
+
+    A machine whose maker is not stated is taken to be like the others. The largest comes first.
+    """
+    makers = {host.machine.vendor.value for host in hosts if isinstance(host.machine.vendor, Known)}
+    if len(makers) < 2:
+        return (Floor.of(hosts),)
+    groups = [[host for host in hosts if _made_by(host, maker)] for maker in sorted(makers)]
+    groups.sort(key=lambda group: sum(host.gpus for host in group), reverse=True)
+    return tuple(Floor.of(group) for group in groups)
+
+
+def _made_by(host: Host, maker: str) -> bool:
+    return isinstance(host.machine.vendor, Known) and host.machine.vendor.value == maker
+
+
 def spans(ranks: Sequence[Rank], parallel: Parallel) -> bool:
     """Whether a tensor parallel group lies on more than one machine."""
     groups = (ranks[start : start + parallel.tp] for start in range(0, len(ranks), parallel.tp))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from canserve.facts import Missing
+from collections.abc import Sequence
+
+from canserve.facts import Known, Missing
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling, missing, no, yes
-from canserve.subjects.parallel import Parallel
+from canserve.subjects.parallel import Parallel, Placement, Rank
+from canserve.verdict import Unknown
 
 
 def _allowed(question: Question, parallel: Parallel) -> Ruling | None:
@@ -26,6 +29,24 @@ def _allowed(question: Question, parallel: Parallel) -> Ruling | None:
                 heals=("start one deployment a machine",),
             )
     return yes(f"this release runs {parallel.dp} data parallel replicas", rule)
+
+
+def straddling(question: Question, placement: Placement) -> tuple[tuple[str, Unknown], ...]:
+    """The doubt about replicas that lie on several machines each, where the engine's rule has one."""
+    parallel = placement.parallel
+    rule = question.rule("data")
+    if parallel.dp == 1 or not isinstance(rule, Known) or rule.value is None:
+        return ()
+    size = parallel.tp * parallel.pp
+    groups = (placement.ranks[at : at + size] for at in range(0, parallel.ranks, size))
+    if rule.value.values.get("straddling") != "unsure" or not any(_apart(group) for group in groups):
+        return ()
+    because = "several replicas that lie on more than one machine each were seen to work in no release"
+    return ((DATA.name, Unknown(because, "start it once, or start one deployment for each replica")),)
+
+
+def _apart(group: Sequence[Rank]) -> bool:
+    return len({rank.machine for rank in group}) > 1
 
 
 DATA = Constraint(

@@ -9,7 +9,7 @@ from canserve.checks.layout.deployed import deployed
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.layout import stages
 from canserve.layout.judged import CONSTRAINTS, ROOM
-from canserve.layout.place import Share
+from canserve.layout.place import Room
 from canserve.layout.ruling import Constraint
 from canserve.verdict import Verdict, Yes
 
@@ -32,10 +32,10 @@ def _judge(constraint: Constraint) -> Callable[[Reader, Case], Verdict]:
 
 def _room(reader: Reader, case: Case) -> Verdict:
     found = deployed(case)
-    share = found.layouts.share(found.parallel)
-    if not isinstance(share, Share):
-        reader.cite(share.evidence)
-        return share.verdict
+    room = found.layouts.room(found.parallel)
+    if not isinstance(room, Room):
+        reader.cite(room.evidence)
+        return room.verdict
     for host in found.layouts.question.hosts:
         reader.cite(host.machine.gpus.evidence)
     ranks = found.parallel.ranks
