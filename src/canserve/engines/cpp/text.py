@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 MAX_SOURCE = 8 << 20
 """Largest source that is read, in characters; the largest one measured was 1.0 MB."""
-MAX_SCANNED = 512 << 20
-"""Characters passed over in search of closing brackets, for one source in sum."""
+MAX_BRACKETS = 1_000_000
+"""Of one kind; the largest source measured has 40 000."""
 
 _PARTS = re.compile(
     r"""
@@ -22,7 +22,7 @@ _PARTS = re.compile(
     | "(?P<plain>(?:[^"\\\n]|\\.)*)"
     | (?P<char>(?:(?<![0-9A-Za-z_])|(?<=\bu8)|(?<=\b[uUL]))'(?:[^'\\\n]|\\.)+')
     | (?P<directive>^[ \t]*\#(?://(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|"|[^\n\\/"]|\\.|/(?![*/]))*)
-    | (?P<open>/\*|"|(?<![0-9A-Za-z_])')
+    | (?P<open>/\*|\b(?:u8|u|U|L)?R"[^\s()\\"]{0,16}\(|"|(?<![0-9A-Za-z_])')
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
@@ -51,7 +51,7 @@ class Code:
         self.strings = strings
         self.macros = macros
         self._newlines = [match.start() for match in re.finditer("\n", text)]
-        self._budget = MAX_SCANNED
+        self._closing: dict[str, dict[int, int]] = {}
 
     def line(self, position: int) -> int:
         """The line of a position, counted from 1."""
@@ -72,19 +72,26 @@ class Code:
 
     def closing(self, position: int) -> int:
         """Where the bracket that opens there closes. Raises CppError."""
-        depth = 0
         opening = self.text[position]
-        for match in _BRACKETS[opening].finditer(self.text, position):
-            depth += 1 if match[0] == opening else -1
-            if depth == 0:
-                self._spend(match.end() - position)
-                return match.start()
-        raise CppError(f"line {self.line(position)}: {opening} is never closed")
+        if opening not in self._closing:
+            self._closing[opening] = self._match(_BRACKETS[opening], opening)
+        found = self._closing[opening].get(position)
+        if found is None:
+            raise CppError(f"line {self.line(position)}: {opening} is never closed")
+        return found
 
-    def _spend(self, count: int) -> None:
-        self._budget -= count
-        if self._budget < 0:
-            raise CppError("more brackets around each other than any real source has")
+    def _match(self, kind: re.Pattern[str], opening: str) -> dict[int, int]:
+        """All brackets of a kind, each with the one that closes it."""
+        found: dict[int, int] = {}
+        waiting: list[int] = []
+        for count, match in enumerate(kind.finditer(self.text)):
+            if count > MAX_BRACKETS:
+                raise CppError(f"more than {MAX_BRACKETS} brackets of one kind")
+            if match[0] == opening:
+                waiting.append(match.start())
+            elif waiting:
+                found[waiting.pop()] = match.start()
+        return found
 
 
 def read(source: str) -> Code:

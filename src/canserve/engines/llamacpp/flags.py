@@ -27,6 +27,9 @@ PORT = "--port"
 """Every server has it; a loop without it is not the server's."""
 CACHE = ("--cache-type-k", "--cache-type-v")
 
+MAX_BODY = 2_000
+"""Characters of what is done for a flag; what takes a value does so at once."""
+
 _COMPARISON = re.compile(r"\barg\s*==\s*(?=\")")
 _JOINED = re.compile(r"\s*\|\|\s*arg\s*==\s*(?=\")")
 _BODY = re.compile(r"\s*\)\s*(?=\{)")
@@ -100,7 +103,7 @@ def _compared(path: str, body: Span) -> Iterator[Flag]:
         block = _BODY.match(code.text, at)
         kind = None
         if block is not None:
-            inside = code.text[block.end() : code.closing(block.end())]
+            inside = code.text[block.end() : min(code.closing(block.end()), block.end() + MAX_BODY)]
             kind = "value" if re.search(r"\bargv\b|\bCHECK_ARG\b|\+\+\s*i\b", inside) else "switch"
         names = [name for name in names if name.startswith("-")]
         if names:

@@ -10,6 +10,10 @@ from canserve.engines.cpp.forms import Span, arguments, initializer, strings
 from canserve.engines.cpp.text import Code
 
 EXAMPLE, EVERYWHERE = "LLAMA_EXAMPLE_SERVER", "LLAMA_EXAMPLE_COMMON"
+MAX_NAMES = 2_000
+"""Characters that an option's names may take."""
+MAX_LISTS = 50
+"""Lists of programs that have a name."""
 _OPTION = re.compile(r"\badd_opt\s*\(\s*\w+\s*(?=\()")
 _CHAINED = re.compile(r"\s*\.\s*(\w+)\s*(?=\()")
 
@@ -30,6 +34,7 @@ class Option:
 
 def options(code: Code) -> Iterator[Option]:
     """Every option that is declared in a file."""
+    lists: dict[str, str] = {}
     for match in Span(code, 0, len(code.text)).find(_OPTION):
         whole = Span(code, match.end() + 1, code.closing(match.end()))
         given = arguments(whole)
@@ -37,11 +42,13 @@ def options(code: Code) -> Iterator[Option]:
         names = tuple(name for group in groups for name in group if name.startswith("-"))
         if names:
             kind = _kind(len(given), len(groups))
-            yield Option(names, kind, whole, code.line(match.start()), _for_server(code, whole.end + 1))
+            yield Option(
+                names, kind, whole, code.line(match.start()), _for_server(code, whole.end + 1, lists)
+            )
 
 
 def _in_braces(span: Span) -> bool:
-    return span.code.text.startswith("{", span.code.after(span.start))
+    return span.end - span.start < MAX_NAMES and span.code.text.startswith("{", span.code.after(span.start))
 
 
 def _kind(count: int, groups: int) -> str | None:
@@ -51,12 +58,14 @@ def _kind(count: int, groups: int) -> str | None:
     return {4: "value", 5: "values"}.get(count)
 
 
-def _for_server(code: Code, at: int) -> bool:
+def _for_server(code: Code, at: int, lists: dict[str, str]) -> bool:
     """What the calls that are chained to an option say of the programs that have it."""
     said: dict[str, str] = {}
     while (call := _CHAINED.match(code.text, at)) is not None:
         end = code.closing(call.end())
-        said[call[1]] = _listed(code, code.text[call.end() + 1 : end].strip())
+        said[call[1]] = _listed(
+            code, code.text[call.end() + 1 : min(end, call.end() + MAX_NAMES)].strip(), lists
+        )
         at = end + 1
     if re.search(rf"\b{EXAMPLE}\b", said.get("set_excludes", "")):
         return False
@@ -64,9 +73,11 @@ def _for_server(code: Code, at: int) -> bool:
     return re.search(rf"\b(?:{EXAMPLE}|{EVERYWHERE})\b", named) is not None
 
 
-def _listed(code: Code, given: str) -> str:
+def _listed(code: Code, given: str, lists: dict[str, str]) -> str:
     """A list of programs as it is written, also where it has a name (``mmproj_examples``)."""
     if not re.fullmatch(r"[A-Za-z_]\w*", given):
         return given
-    span = initializer(code, given)
-    return EVERYWHERE if span is None else code.text[span.start : span.end]
+    if given not in lists and len(lists) < MAX_LISTS:
+        span = initializer(code, given)
+        lists[given] = EVERYWHERE if span is None else code.text[span.start : span.end]
+    return lists.get(given, EVERYWHERE)
