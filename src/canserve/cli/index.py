@@ -10,6 +10,7 @@ import click
 
 from canserve.cli.names import nearest
 from canserve.cli.output import UNKNOWN, Progress, emit, quiet_option
+from canserve.units import Bytes
 
 if TYPE_CHECKING:
     from canserve.index.building import Outcome
@@ -137,7 +138,9 @@ def _line(outcome: Outcome) -> str:
         newest = "" if shelf is None or not shelf.releases else f", to {shelf.version(-1)}"
         count = 0 if shelf is None else len(shelf.releases)
         what = "nothing new" if outcome.path is None else f"{outcome.read} read, written to {outcome.path}"
-        lines.append(f"{count} releases{newest}; {what}")
+        cost = outcome.cost
+        over = f"; {Bytes(cost.bytes)} in {cost.requests} requests" if cost.requests else ""
+        lines.append(f"{count} releases{newest}; {what}{over}")
     for kind, found in (("could not be had", outcome.lacking), ("not understood", outcome.odd)):
         for version, why in list(found.items())[:SHOWN]:
             lines.append(f"{version} {kind}: {why}")

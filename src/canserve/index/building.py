@@ -30,6 +30,7 @@ from canserve.trees.archive.remote import Place
 from canserve.trees.fanout import fanout
 from canserve.trees.index.client import Index
 from canserve.trees.index.pip_config import pip_config
+from canserve.trees.tree import Cost
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
 
@@ -69,6 +70,8 @@ class Outcome:
     """Releases read now that could not be understood, and why."""
     failed: Missing | None = None
     """Why the package index could not be asked."""
+    cost: Cost = field(default_factory=Cost)
+    """What came over the network for it."""
 
 
 def make_all(wanted: Sequence[Project], options: BuildOptions, order: Order) -> Iterator[Outcome]:
@@ -83,12 +86,14 @@ def make_all(wanted: Sequence[Project], options: BuildOptions, order: Order) -> 
         fanout(
             lambda project: index.offered(project.distribution, project.name), wanted
         )  # the pages, at once
+        asked = Cost()
         for project in wanted:
             means = Means(options, place, cache(partial(_pairs, project.name, made, order)))
             outcome = make(project, index, means, order)
             if outcome.shelf is not None:
                 made[project.name] = outcome.shelf
-            yield outcome
+            yield replace(outcome, cost=web.cost.since(asked))
+            asked = web.cost
     finally:
         web.close()
 

@@ -17,7 +17,10 @@ def read_engine(engine: Engine, release: Release, options: BuildOptions) -> Row 
     """One release, read now. Missing: it could not be had, which may pass; what cannot be understood is a row."""
     sha256 = release.sha256
     target = f"{engine.name}=={release.version}"
-    build = read_build(target, Want.everything(), options).build
+    reading = read_build(target, Want.everything(), options)
+    if options.web is not None:
+        options.web.count(reading.cost)
+    build = reading.build
     if isinstance(build, Missing):
         return build if build.cause is not Cause.UNREADABLE else Row(sha256, {"unreadable": build.why}, {})
     if (lost := _lost(build)) is not None:

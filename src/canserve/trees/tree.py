@@ -77,6 +77,14 @@ class Cost:
             self.whole_downloads + other.whole_downloads,
         )
 
+    def since(self, earlier: Cost) -> Cost:
+        """What was added to an earlier count."""
+        return Cost(
+            self.bytes - earlier.bytes,
+            self.requests - earlier.requests,
+            self.whole_downloads - earlier.whole_downloads,
+        )
+
 
 class Tree(Protocol):
     """A read-only view over files, wherever they are."""
