@@ -10,6 +10,7 @@ from canserve.engines.sources import Sources
 from canserve.facts import Fact
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import Build, Identity, Transformers, Want
 
 
@@ -52,6 +53,10 @@ class Engine(Protocol):
         ``requires`` are ``Requires-Dist`` lines; ``""``: any version, ``None``: not required. Most engines
         return ``requirements.requirement(requires, name)``; one that keeps its runtime in extras names them.
         """
+        ...
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How its options make it load the model; Missing where one of them holds nonsense."""
         ...
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:

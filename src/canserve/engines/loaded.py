@@ -47,6 +47,14 @@ AHEAD = ("mtp", "nextn", "eagle")
 """Words in a way to speculate that uses the model's own layers, if it brings no other model."""
 
 
+def loading_of(request: Request, habits: Habits) -> Fact[Loading]:
+    """How it loads the model under the request's options. Missing: an option holds nonsense."""
+    try:
+        return Known(_how(request, habits))
+    except BadOption as bad:
+        return bad.missing()
+
+
 def weights_of(request: Request, habits: Habits) -> Fact[tuple[Quantity, ...]]:
     """Bytes of weights on every rank. Missing: tensors are not known, or an option holds nonsense."""
     try:

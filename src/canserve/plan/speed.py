@@ -74,23 +74,28 @@ class Step:
         return max(self.memory, self.compute) + self.kernels + self.messages
 
 
-def speed(request: Request, serving: Serving | None = None) -> Fact[Speed]:
-    """Tokens a second of a deployment. Missing: a number of the model or a rate of a machine is not known."""
+def speed(request: Request, serving: Serving | None = None, how: Fact[Loading] | None = None) -> Fact[Speed]:
+    """Tokens a second of a deployment. Missing: a number of the model or a rate of a machine is not known.
+
+    ``how``: how the engine loads the model (``Engine.loading``); None: as the model alone says.
+    """
     tensors = _tensors(request)
     if isinstance(tensors, Missing):
         return tensors
     wide = hidden(request.model)
     if isinstance(wide, Missing):
         return wide
-    how = loading(request.model)
-    if not how.layers or sum(request.placement.layers) != len(how.layers):
+    if isinstance(how, Missing):
+        return how
+    loads = loading(request.model) if how is None else how.value
+    if not loads.layers or sum(request.placement.layers) != len(loads.layers):
         return Missing(
             Cause.UNAVAILABLE, "the model's layers are not known", ask="a config of a known model type"
         )
     for device in request.devices:
         if isinstance(device.machine.bandwidth, Missing):
             return device.machine.bandwidth
-    course = _course(request, tensors.value, how, wide.value)
+    course = _course(request, tensors.value, loads, wide.value)
     batch, context = _load(request.options, serving)
     alone = _quantity(lambda end: _alone(course, end), f"one sequence of {ALONE:.0f} tokens")
     many = _quantity(

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from canserve.engines.hf import quantization, registry, serve
 from canserve.engines.hf.reading import Reading, attempt
-from canserve.engines.loaded import PLAIN, weights_of
+from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -21,6 +21,7 @@ from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -61,6 +62,10 @@ class HuggingFace:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which another package is required; of itself it is the very release."""
         return requirement(requires, name, extras=("torch", "serving"), project=self.name)
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from canserve.engines import Checkout
 from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
-from canserve.engines.loaded import PLAIN, weights_of
+from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, derive
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -57,6 +58,10 @@ class LlamaCpp:
         """None: nothing that serves is Python; the package's requirements are those of its bindings."""
         del requires, name
         return None
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""

@@ -30,7 +30,7 @@ from canserve.engines.lmdeploy.reading import (
     attempt,
 )
 from canserve.engines.lmdeploy.registry import Registry
-from canserve.engines.loaded import PLAIN, weights_of
+from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -38,6 +38,7 @@ from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     Build,
     Fallback,
@@ -77,6 +78,10 @@ class LMDeploy:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install lmdeploy`` requires another package."""
         return requirement(requires, name)
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""

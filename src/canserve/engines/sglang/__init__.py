@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from canserve.engines.loaded import Habits, weights_of
+from canserve.engines.loaded import Habits, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
 from canserve.engines.sglang.classes import ClassReader
@@ -23,6 +23,7 @@ from canserve.engines.static.collection import no_collection
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -64,6 +65,10 @@ class SGLang:
         """
         found = requirement(requires, name, extras=("all", "srt"), project=self.name)
         return "" if found is None and name == "transformers" else found
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        return loading_of(request, LOADING)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from canserve.engines.loaded import Habits, weights_of
+from canserve.engines.loaded import Habits, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -38,6 +38,7 @@ from canserve.engines.vllm.serving import (
 from canserve.facts import Fact, Known
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
 
 LOADING = Habits(
@@ -101,6 +102,10 @@ class VLLM:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install vllm`` requires another package."""
         return requirement(requires, name)
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        return loading_of(request, LOADING)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
