@@ -119,7 +119,7 @@ def test_a_converter_that_writes_what_the_build_does_not_serve() -> None:
 
 
 def test_a_checkpoint_whose_class_no_converter_knows() -> None:
-    past = Listings(first={("converter", "SmalForCausalLM"): "3.0"})
+    past = Listings(first={("converted", "SmalForCausalLM"): "3.0"})
     for history, fix in ((Listings(), "another engine"), (past, "eng>=3.0")):
         verdict = ruling(REGISTERED, case(model("SmalForCausalLM"), gguf_build(), history=history))
         assert isinstance(verdict, No)

@@ -103,7 +103,7 @@ def _unconverted(reader: Reader, case: Case, converter: Converter, name: str) ->
     if near := get_close_matches(name, converter.classes, n=3, cutoff=0.7):
         because += f"; nearest: {', '.join(near)}"
     engine = case.build.identity.engine
-    first = case.history.first_listing(engine, "converter", name)
+    first = case.history.first_listing(engine, "converted", name)
     if first is None:
         return No(because, "use another engine, or a build whose converter knows the class")
     reader.cite((case.history.evidence(engine),))
