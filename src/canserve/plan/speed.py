@@ -50,6 +50,8 @@ class Course:
     """Of the tensor parallel ranks."""
     hop: Link
     """Between stages and between replicas."""
+    shared: bool
+    """Whether replicas share their experts, and exchange tokens for that."""
     remote: bool
     """Whether several machines take part."""
     width: float
@@ -140,6 +142,7 @@ def _course(request: Request, tensors: tuple[Tensor, ...], how: Loading, wide: i
         parallel=parallel,
         group=between(machines) if apart else _slowest(machines),
         hop=between(machines) if remote else _slowest(machines),
+        shared=parallel.dp > 1 and (parallel.ep > 1 or how.across_replicas),
         remote=remote,
         width=1.0 if dtype.startswith(ONE_BYTE) else 2.0,
         eager=any(bool(request.options.get(name)) for name in EAGER),
@@ -193,7 +196,7 @@ def _step(course: Course, stage: int, tokens: float, cache: float, scores: float
         kernels = max(0.0, kernels - max(memory, compute))
     size = tokens * part.hidden * 2.0
     messages = part.reductions * course.group.reduce(size, course.parallel.tp, end)
-    if course.parallel.ep > 1 and course.parallel.dp > 1:
+    if course.shared:
         messages += part.exchanges * course.hop.send(size, end)
     return Step(memory, compute, kernels, messages)
 
