@@ -14,7 +14,7 @@ from canserve.checks.wish import parse_wish
 from canserve.engines.argv import Flags
 from canserve.engines.argv import options as written
 from canserve.engines.starting import starting
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.facts import Cause, Fact, Known, Missing, derive
 from canserve.plan.candidate import Judged
 from canserve.plan.plan import Unread
 from canserve.subjects.build import Build
@@ -87,7 +87,7 @@ def _read(target: str, purpose: Purpose) -> Reading:
     identity = build.identity
     if isinstance(identity.content, Known) and isinstance(identity.version, Known):
         indexed = _indexed(identity.engine, identity.version.value)
-        if indexed is not None and _same(identity.content, indexed.identity.content):
+        if indexed is not None and _same(identity.content.value, indexed.identity.content):
             known = {name: getattr(indexed, name) for name in COMMAND_LINE}
             return replace(reading, build=replace(build, **known))
     more = open_build(target, replace(want, flags=True), purpose.options, arch)
@@ -98,8 +98,13 @@ COMMAND_LINE = ("flags", "flag_syntax", "reasoning_parsers", "tool_parsers", "la
 """Facts of a build that commands are written from, and that take long to read."""
 
 
-def _same(one: Fact[str], other: Fact[str]) -> bool:
-    return isinstance(one, Known) and isinstance(other, Known) and one.value == other.value
+def _same(content: str, indexed: Fact[str]) -> bool:
+    """Whether the index has read the very file; it keeps the first half of a digest and says so with dots."""
+    known = indexed.value.rstrip(".") if isinstance(indexed, Known) else ""
+    return len(known) >= LEAST_DIGEST and content.startswith(known)
+
+
+LEAST_DIGEST = len("sha256:") + 32
 
 
 def _indexed(engine: str, version: str) -> Build | None:
@@ -123,10 +128,11 @@ def _newest(purpose: Purpose) -> Builds:
             continue
         if starting(report.build.identity.engine) is None:
             continue
-        known, _ = _split(report.build, purpose.engine_options)
-        asked = parse_wish(written(Flags.of(report.build.flags), known))
+        build = _at_hand(report.build)
+        known, _ = _split(build, purpose.engine_options)
+        asked = parse_wish(written(Flags.of(build.flags), known))
         found = (report.findings, report.skipped, report.notes)
-        judged.append(Judged(report.target, report.build, *found, known, asked))
+        judged.append(Judged(report.target, build, *found, known, asked))
     _refuse_unknown([each.build for each in judged], purpose.engine_options)
     return Builds(tuple(judged), tuple(unread), Cost())
 
@@ -136,6 +142,7 @@ def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
 
     The layout that options ask for is not judged here: it becomes the one that is planned.
     """
+    build = _at_hand(build)
     known, foreign = _split(build, purpose.engine_options)
     flags = Flags.of(build.flags)
     rest = parse_wish(written(flags, {name: v for name, v in known.items() if _flag(name) not in DEGREES}))
@@ -153,6 +160,11 @@ def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
 
 
 DEGREES = frozenset((*TENSOR, *PIPELINE, *DATA, *EXPERTS, *SPREAD))
+
+
+def _at_hand(build: Build) -> Build:
+    """With its flags as a table: the index puts one together whenever it is asked, and every plan asks."""
+    return replace(build, flags=derive(build.flags, dict))
 
 
 def _split(build: Build, options: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:

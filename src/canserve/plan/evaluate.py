@@ -8,12 +8,13 @@ from dataclasses import replace
 from canserve.checks.case import Case, Deployment
 from canserve.checks.layout import judge
 from canserve.checks.pipeline import CHECK as PIPELINE
+from canserve.engines import engine_named
 from canserve.engines.starting import option_names, start
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
-from canserve.plan.candidate import Candidate, served
-from canserve.plan.plan import Plan
+from canserve.plan.candidate import Candidate
+from canserve.plan.plan import Plan, Speed
 from canserve.plan.settle import settled
 from canserve.plan.speed import speed
 from canserve.subjects import launch
@@ -25,9 +26,8 @@ SHORTEST = 4096
 
 def evaluate(it: Candidate) -> Plan:
     """The whole plan, with the settings that nobody asked for chosen so that it starts and holds a request."""
-    it, notes = settled(it)
+    it, serving, notes = settled(it)
     request = it.request()
-    serving = served(it.judged.engine, request)
     known = serving.value if isinstance(serving, Known) else None
     return Plan(
         model=it.model.subject,
@@ -37,12 +37,18 @@ def evaluate(it: Candidate) -> Plan:
         placement=it.layout.placement,
         options=it.options,
         serving=serving,
-        speed=request if isinstance(request, Missing) else speed(request.value, known),
+        speed=request if isinstance(request, Missing) else _speed(it, request.value, known),
         start=start(launch.Launch(it.model, it.judged.build, it.layout.placement, _hosts(it), it.options)),
         findings=(*it.judged.findings, *_findings(it, request, serving)),
         skipped=it.judged.skipped,
         notes=(*it.judged.notes, *notes),
     )
+
+
+def _speed(it: Candidate, request: Request, serving: Serving | None) -> Fact[Speed]:
+    """With the weights as the engine loads them: quantized online, experts cut over replicas."""
+    rules = engine_named(it.judged.engine)
+    return speed(request, serving, rules.loading(request) if rules else None)
 
 
 def _hosts(it: Candidate) -> tuple[launch.Host, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from canserve.engines.starting import option_names
-from canserve.facts import Known
+from canserve.facts import Fact, Missing
 from canserve.memory.quantity import GIB
 from canserve.memory.request import RankMemory, Serving
 from canserve.plan.candidate import Candidate
@@ -16,18 +16,21 @@ LEAST = 0.3
 """A smaller share of the memory is never chosen: then something else is wrong."""
 
 
-def settled(it: Candidate) -> tuple[Candidate, tuple[str, ...]]:
-    """The candidate with its open settings chosen, and a note for each."""
+def settled(it: Candidate) -> tuple[Candidate, Fact[Serving], tuple[str, ...]]:
+    """The candidate with its open settings chosen, what it holds then, and a note for each choice."""
     names = option_names(it.judged.engine)
     notes = []
     if it.wishes.context is not None and "context" in names:
         it = _with(it, names["context"], it.wishes.context)
+    serving = it.serving()
     for choose in (_utilisation, _context):
-        serving = it.serving()
-        if isinstance(serving, Known):
-            it, note = choose(it, serving.value)
-            notes += [note] if note else []
-    return it, tuple(notes)
+        if isinstance(serving, Missing):
+            break
+        it, note = choose(it, serving.value)
+        if note:
+            notes.append(note)
+            serving = it.serving()
+    return it, serving, tuple(notes)
 
 
 def _with(it: Candidate, name: str, value: object) -> Candidate:

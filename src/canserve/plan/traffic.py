@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrence, Recurrent
-from canserve.memory.weights.cuts import Place, Spot, layers_ahead, share, spot
+from canserve.memory.weights.cuts import Place, Spot, share, spots
 from canserve.memory.weights.loading import Loading
 from canserve.subjects.parallel import Placement
 from canserve.subjects.tensor import Tensor
@@ -119,9 +119,7 @@ class Sums:
 def _sums(tensors: tuple[Tensor, ...], how: Loading, tp: int, cut: int) -> Sums:
     found = Sums({}, {}, {})
     embedding = (0.0, 0.0)
-    ahead = layers_ahead(tensor.name for tensor in tensors)
-    for tensor in tensors:
-        at = spot(tensor.name, ahead)
+    for tensor, at in zip(tensors, spots(tensors), strict=True):
         if at.experts and at.place is Place.LAYER:
             _add_expert(found, tensor, at, how, cut)
             continue

@@ -87,6 +87,13 @@ def spot(name: str, ahead_layers: frozenset[int] = frozenset()) -> Spot:
     return known if known.place is not Place.LAYER else replace(known, layer=number)
 
 
+@lru_cache(maxsize=8)
+def spots(tensors: tuple[Tensor, ...]) -> tuple[Spot, ...]:
+    """The spot of each tensor of a checkpoint."""
+    ahead = layers_ahead(tensor.name for tensor in tensors)
+    return tuple(spot(tensor.name, ahead) for tensor in tensors)
+
+
 @lru_cache(maxsize=20_000)
 def _known(name: str, numbered: bool, ahead: bool) -> Spot:
     """The same for a name without its numbers: few are different, and each is asked for in every layer."""

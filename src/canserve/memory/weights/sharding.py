@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from canserve.memory.quantity import Quantity
-from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, layers_ahead, share, spot
+from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, share, spots
 from canserve.memory.weights.loading import Loading
 from canserve.rules.weights import Padding, allocator, margin
 from canserve.subjects.parallel import Parallel, Placement, Rank
@@ -165,12 +165,11 @@ def _parts(tensors: tuple[Tensor, ...], how: Loading, parallel: Parallel) -> Par
 
 @lru_cache(maxsize=64)
 def _added(tensors: tuple[Tensor, ...], how: Loading, ranks: int, degrees: tuple[int, int]) -> Parts:
-    ahead = layers_ahead(tensor.name for tensor in tensors)
-    spots = [spot(tensor.name, ahead) for tensor in tensors]
-    tied = how.tied or all(found.place is not Place.HEAD for found in spots)
+    where = spots(tensors)
+    tied = how.tied or all(found.place is not Place.HEAD for found in where)
     parts = Parts()
     shares: dict[object, Span] = {}
-    for tensor, found in zip(tensors, spots, strict=True):
+    for tensor, found in zip(tensors, where, strict=True):
         stack = _stack(parts, found, how, tied)
         if stack is None:
             continue
