@@ -10,7 +10,7 @@ from canserve.facts import Fact, Known, Missing, derive
 from canserve.memory.layers import layers
 from canserve.memory.layers.kinds import Attention, Layer
 from canserve.memory.weights.cuts import Place, Spot, layers_ahead, spot
-from canserve.memory.weights.implied import implied
+from canserve.memory.weights.stored import stored, tensors_of
 from canserve.subjects.model import Model, Quantization, Scheme
 from canserve.subjects.tensor import Tensor
 
@@ -88,9 +88,9 @@ def matrices(model: Model) -> Fact[tuple[Matrix, ...]]:
     if quantization.value is None:
         return Known((), quantization.evidence)
     quantized = quantization.value
-    if isinstance(model.tensors, Known) and model.tensors.value:
-        return derive(model.tensors, lambda tensors: _read(tensors, quantized, model))
-    found = derive(implied(model), lambda tensors: _read(tensors, quantized, model))
+    found = derive(tensors_of(model, towers=False), lambda tensors: _read(tensors, quantized, model))
+    if isinstance(stored(model), Known):
+        return found
     return derive(found, lambda each: tuple(replace(matrix, stored=False) for matrix in each))
 
 

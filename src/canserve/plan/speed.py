@@ -14,8 +14,8 @@ from canserve.facts import Cause, Fact, Known, Missing
 from canserve.layout.shape import hidden
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
-from canserve.memory.weights.implied import implied
 from canserve.memory.weights.loading import Loading, loading
+from canserve.memory.weights.stored import tensors_of
 from canserve.plan.links import Link, between, inside
 from canserve.plan.plan import Speed
 from canserve.plan.traffic import Traffic, traffic
@@ -81,15 +81,15 @@ def speed(request: Request, serving: Serving | None = None, how: Fact[Loading] |
 
     ``how``: how the engine loads the model (``Engine.loading``); None: as the model alone says.
     """
-    tensors = _tensors(request)
-    if isinstance(tensors, Missing):
-        return tensors
     wide = hidden(request.model)
     if isinstance(wide, Missing):
         return wide
     if isinstance(how, Missing):
         return how
     loads = loading(request.model) if how is None else how.value
+    tensors = tensors_of(request.model, loads.towers)
+    if isinstance(tensors, Missing):
+        return tensors
     if not loads.layers or sum(request.placement.layers) != len(loads.layers):
         return Missing(
             Cause.UNAVAILABLE, "the model's layers are not known", ask="a config of a known model type"
@@ -116,11 +116,6 @@ def speed(request: Request, serving: Serving | None = None, how: Fact[Loading] |
             limit=_limit(course),
         )
     )
-
-
-def _tensors(request: Request) -> Fact[tuple[Tensor, ...]]:
-    stored = request.model.tensors
-    return stored if isinstance(stored, Known) and stored.value else implied(request.model)
 
 
 def _course(request: Request, tensors: tuple[Tensor, ...], how: Loading, wide: int) -> Course:
