@@ -1,4 +1,4 @@
-"""Which release of an engine first, last and ever listed a name; from the shipped index."""
+"""Which release of an engine first, last and ever listed a name; from the index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from canserve.facts import Evidence, Known
 from canserve.index.places import loaded
-from canserve.index.shelf import Shelf, ShelfError, expand, holds
+from canserve.index.shelf import Shelf, ShelfError, expand
 from canserve.subjects.build import TransformersTable
 
 
@@ -45,7 +45,7 @@ class ReleaseHistory:
         return frozenset() if shelf is None else frozenset(shelf.tables.get("architectures", ()))
 
     def neighbour_count(self, engine: str, version: Version | None) -> int | None:
-        """How many architectures the nearest release up to this version lists."""
+        """How many architectures the nearest release up to this version lists, of those that were understood."""
         shelf = self.shelf(engine)
         if shelf is None or version is None or not shelf.releases:
             return None
@@ -53,9 +53,9 @@ class ReleaseHistory:
         position = bisect_right(ordered, version) - 1
         if position >= 0 and ordered[position] == version:
             position -= 1  # a release is not its own neighbour
-        if position < 0:
-            return None
-        return sum(holds(text, position) for text in shelf.tables.get("architectures", {}).values())
+        while position >= 0 and shelf.is_unread("architectures", position):
+            position -= 1
+        return len(shelf.names("architectures", position)) if position >= 0 else None
 
     def first_listing(self, engine: str, table: str, name: str) -> str | None:
         """The first release whose ``reasoning_parsers``, ``tool_parsers`` or ``flags`` hold the name."""

@@ -227,7 +227,11 @@ def unpack(data: bytes) -> Shelf:
         releases = json.loads(decompress(parts["releases"]))
         tables = Tables(parts)
         unread = tables.part(UNREAD)
-        return Shelf(head["project"], head["built"], head["reader"], tuple(releases), tables, unread)
+        project, built, reader = head["project"], head["built"], head["reader"]
+        stated = [row[key] for row in releases for key in ("version", "date", "file", "sha256")]
+        if not all(isinstance(text, str) for text in (project, built, reader, *stated)):
+            raise ShelfError("index data is damaged: a name that is no text")
+        return Shelf(project, built, reader, tuple(releases), tables, unread)
     except (ColumnError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, ShelfError):
             raise

@@ -7,9 +7,9 @@ that means nothing. Where a fact is missing, its first table is listed as unread
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from canserve.facts import Fact, Missing, derive
 from canserve.index import class_tables, flag_tables, method_tables
@@ -84,9 +84,13 @@ def _sites(field: str) -> Kept:
 
 
 @cache
+def _kinds() -> Mapping[str, Any]:
+    return get_type_hints(Build)
+
+
 def kind_of(field: str) -> Any:
     """The type of a fact's value."""
-    known, _ = get_args(get_type_hints(Build)[field])
+    known, _ = get_args(_kinds()[field])
     return get_args(known)[0]
 
 
@@ -170,7 +174,9 @@ def _converted(at: At, words: list[str]) -> Converted:
     return found
 
 
-KEPT: tuple[Kept, ...] = (
+NOT_FACTS = ("identity", "transformers", "torch")
+"""Fields of a build that are made from a release's row, or are about what lies beside it."""
+_OWN: tuple[Kept, ...] = (
     Kept(
         "registry",
         "architectures",
@@ -185,10 +191,6 @@ KEPT: tuple[Kept, ...] = (
         class_tables.Classes,
         class_tables.OTHERS,
     ),
-    _pairs("dropped"),
-    _pairs("elsewhere"),
-    _plain("plugins"),
-    _whole("fallback"),
     Kept(
         "config_shims",
         "config_types",
@@ -196,30 +198,35 @@ KEPT: tuple[Kept, ...] = (
         lambda at: Lazy(at, "config_types", _shim),
         ("config_classes", "config_imports"),
     ),
-    _sites("config_fixups"),
-    _pairs("architecture_types"),
-    _pairs("architecture_rewrites"),
-    _whole("plain_config"),
-    _whole("trusts_code"),
-    _whole("auto_map_rule"),
     Kept("quantization", "quantization", method_tables.write, method_tables.read, method_tables.OTHERS),
-    _groups("vendor_quantization"),
-    _plain("kv_cache_dtypes"),
-    _plain("reasoning_parsers"),
-    _plain("tool_parsers"),
-    _sites("speculative"),
-    _groups("draft_classes"),
     Kept("flags", "flags", flag_tables.write, flag_tables.read, flag_tables.OTHERS),
-    _whole("flag_syntax"),
-    _rows("attention_backends"),
-    _plain("launchers"),
-    _plain("load_formats"),
-    _sites("gguf_architectures"),
-    _rows("gguf_types"),
-    _whole("gguf_vocabularies"),
-    _sites("gguf_projectors"),
     Kept("converter", "converter", _write_converter, _converter, ("converted", "converted_projectors")),
 )
+"""Facts with several tables each."""
+
+
+def _usual(field: str) -> Kept:
+    """A fact that is kept as its type suggests: most are."""
+    kind = kind_of(field)
+    inner = get_args(kind)[-1] if get_origin(kind) is Mapping else None
+    if kind == tuple[str, ...]:
+        return _plain(field)
+    if inner is str:
+        return _pairs(field)
+    if inner == tuple[str, ...]:
+        return _groups(field)
+    if inner is Site or kind == Mapping[str, Site] | None:
+        return _sites(field)
+    return _whole(field) if inner is None else _rows(field)
+
+
+def _kept() -> tuple[Kept, ...]:
+    own = {kept.field: kept for kept in _OWN}
+    names = (field.name for field in fields(Build) if field.name not in NOT_FACTS)
+    return tuple(own.get(name) or _usual(name) for name in names)
+
+
+KEPT = _kept()
 """Everything that is kept of a build beyond what its file's name and the index page say."""
 REQUIRES = "requires"
 """Table of the ``Requires-Dist`` lines."""
