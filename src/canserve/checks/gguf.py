@@ -72,7 +72,7 @@ def convertible(reader: Reader, case: Case) -> Verdict:
             "the build serves GGUF files only, and brings no converter that makes them",
             "name a GGUF file of the model",
         )
-    row = _row(converter, names)
+    row = converted_row(converter, names)
     if row is None:
         return _unconverted(reader, case, converter, names[0])
     reader.cite((look(case, str(row.at), f"{row.architecture} -> {row.name}"),))
@@ -85,7 +85,8 @@ def convertible(reader: Reader, case: Case) -> Verdict:
     return verdict
 
 
-def _row(converter: Converter, names: tuple[str, ...]) -> Converted | None:
+def converted_row(converter: Converter, names: tuple[str, ...]) -> Converted | None:
+    """The first of these classes that the converter makes a GGUF file of."""
     return next((converter.classes[name] for name in names if name in converter.classes), None)
 
 
@@ -116,7 +117,7 @@ def unconverted_weights(reader: Reader, case: Case) -> No:
     served: tuple[str, ...] = reader.read(case.build.load_formats)
     because = f"the build serves {' and '.join(served).upper()} files only, and the model is {form}"
     converter = reader.try_read(case.build.converter)
-    row = _row(converter, reader.try_read(case.model.architectures) or ()) if converter else None
+    row = converted_row(converter, reader.try_read(case.model.architectures) or ()) if converter else None
     if converter is None or row is None:
         return No(because, "name a GGUF file of the model, or use another engine")
     reader.cite((look(case, str(row.at), f"{row.architecture} -> {row.name}"),))

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from canserve.index.history import ReleaseHistory
-from canserve.index.runs import Column, Run, column_of, listed
+from canserve.index.runs import Column, Run, column_of, listed, runs_of
+from canserve.index.shelf import Shelf, expand
 from canserve.index.words import split, unword
 from canserve.units import Capability
 
 ARCHITECTURES = "architectures"
 QUANTIZATION = "quantization"
+GGUF = "gguf_architectures"
+CONVERTED = "converted"
+"""Architectures that a release does not serve as they are, but makes GGUF files of, which it serves."""
 CAPABILITIES = "method_capabilities"
 NONE, UNREAD = "none", "unread"
 """A method that sets no minimum, and one whose minimum could not be read."""
@@ -55,9 +59,9 @@ def matrix(history: ReleaseHistory, engines: Iterable[str], table: str = ARCHITE
             continue
         column = column_of(shelf)
         columns.append(column)
-        for name, text in shelf.tables.get(table, {}).items():
-            if runs := listed(column, text):
-                rows.setdefault(unword(name), {})[engine] = runs
+        for name, positions in _positions(shelf, table).items():
+            if runs := runs_of(column, positions):
+                rows.setdefault(name, {})[engine] = runs
         if runs := listed(column, shelf.unread.get(table, "")):
             unread[engine] = runs
         for key, text in shelf.tables.get(CAPABILITIES, {}).items() if table == QUANTIZATION else ():
@@ -65,6 +69,14 @@ def matrix(history: ReleaseHistory, engines: Iterable[str], table: str = ARCHITE
             least.setdefault(method, {}).setdefault(engine, {})[_capability(number)] = listed(column, text)
     ordered = {name: rows[name] for name in sorted(rows, key=lambda name: (name.lower(), name))}
     return Matrix(table, tuple(columns), ordered, unread, least)
+
+
+def _positions(shelf: Shelf, table: str) -> dict[str, set[int]]:
+    """Each name's releases; an engine that only converts architectures has them in a table of that."""
+    found = {unword(name): set(expand(text)) for name, text in shelf.tables.get(table, {}).items()}
+    for key, text in shelf.tables.get(CONVERTED, {}).items() if table == ARCHITECTURES else ():
+        found.setdefault(split(key)[0], set()).update(expand(text))
+    return found
 
 
 def _capability(number: str) -> str:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.index.history import ReleaseHistory
 from canserve.index.shelf import Shelf, expand
 from canserve.index.transformers_releases import PROJECT
+from canserve.index.words import unword
 from canserve.subjects.model import Model, Quantization
 
 GGUF_TABLES = ("gguf", "gguf_architectures")
@@ -73,8 +75,7 @@ class Names:
             yield self._library
 
     def _every(self) -> Iterator[str]:
-        for shelf in self._shelves.values():
-            yield from shelf.tables.get("architectures", ())
+        yield from self._listed
         for shelf in self._all():
             for table in ("config_types", *GGUF_TABLES):
                 yield from shelf.tables.get(table, ())
@@ -87,8 +88,16 @@ class Names:
             model_type, _, name = key.partition(" ")
             yield model_type, name, runs
 
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        """Every architecture that some release of some engine names, to serve it or to convert it."""
+        tables = [shelf.tables for shelf in self._shelves.values()]
+        named = (name for table in tables for name in table.get("architectures", ()))
+        converted = (name.partition(" ")[0] for table in tables for name in table.get("converted", ()))
+        return frozenset(map(unword, (*named, *converted)))
+
     def _is_architecture(self, name: str) -> bool:
-        if any(name in shelf.tables.get("architectures", ()) for shelf in self._shelves.values()):
+        if name in self._listed:
             return True
         return any(name == other for _, other, _ in self._classes())
 
@@ -114,17 +123,10 @@ class Names:
     def _architectures_of(self, model_type: str) -> Sequence[str]:
         """Classes of a type that some engine ever listed; where there are none, those that generate text."""
         ours = [(name, runs) for of, name, runs in self._classes() if of == model_type]
-        listed = [
-            name
-            for name, _ in ours
-            if any(name in shelf.tables.get("architectures", ()) for shelf in self._shelves.values())
-        ]
+        listed = [name for name, _ in ours if name in self._listed]
         if not ours:  # a type that only engines' own config classes know
-            every = {
-                name for shelf in self._shelves.values() for name in shelf.tables.get("architectures", ())
-            }
             known = any(model_type in shelf.tables.get("config_types", ()) for shelf in self._all())
-            return sorted(n for n in every if known and _plain(_HEAD.sub("", n)) == _plain(model_type))
+            return sorted(n for n in self._listed if known and _plain(_HEAD.sub("", n)) == _plain(model_type))
         if not listed:
             newest = max(max(expand(runs), default=-1) for _, runs in ours)
             listed = [name for name, runs in ours if newest in expand(runs) and "For" in name]

@@ -15,12 +15,13 @@ from canserve.checks.architecture import MODULE_PRESENT, REGISTERED, Route, rout
 from canserve.checks.case import Case, Wish
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED, opened
 from canserve.checks.gates import Passing, condition, resolved
+from canserve.checks.gguf import converted_row
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.checks.reader import Check, Reader, Unread
 from canserve.facts import Fact, Known, Missing
 from canserve.index.names import Subject
 from canserve.index.runs import Column, Run, runs_of
-from canserve.subjects.build import Build
+from canserve.subjects.build import Build, gguf_only
 from canserve.subjects.model import Model
 from canserve.verdict import Finding, No, Unknown, Word, Yes, word
 
@@ -33,6 +34,8 @@ LEFT_OUT = frozenset(
     }
 )  # fmt: skip
 """Fields of a build that none of these checks reads."""
+LISTED = ("native", "converter")
+"""Ways of releases that name the architecture themselves."""
 Days = Mapping[str, str]
 """Transformers release to the day of its upload, ISO 8601."""
 
@@ -43,7 +46,7 @@ class Answer:
 
     way: str
     """``native``, ``converted``, ``fallback`` (through transformers' own class), ``remote`` (the repository's),
-    ``gguf`` (as its file says), ``none``; ``unknown``: it could not be told."""
+    ``gguf`` (as its file says), ``converter`` (once made a GGUF file), ``none``; ``unknown``: it could not be told."""
     served_by: str | None
     """The registered class or the wrapper that does the work."""
     usable: Word
@@ -102,8 +105,8 @@ class Since:
 
     @property
     def lists(self) -> tuple[Run, ...]:
-        """Releases that register the architecture themselves, whether or not they can serve it."""
-        return self.together(stretch for stretch in self.stretches if stretch.answer.way == "native")
+        """Releases that register the architecture themselves, or convert it, whether or not they can serve it."""
+        return self.together(stretch for stretch in self.stretches if stretch.answer.way in LISTED)
 
     def together(self, stretches: Iterable[Stretch]) -> tuple[Run, ...]:
         """The releases of these stretches, neighbours put together whatever else tells them apart."""
@@ -151,8 +154,9 @@ def since(asked: Question, column: Column, builds: Sequence[Fact[Build]]) -> Sin
     """Judge every release of one engine; ``builds`` in the order of the column's releases."""
     judged = []
     followed = (*(release.date for release in column.releases[1:]), "")
-    for build, until in zip(builds, followed, strict=True):
+    for build, release, until in zip(builds, column.releases, followed, strict=True):
         answer, passing = _judged(asked, build)
+        answer = replace(answer, because=answer.because.removeprefix(f"{column.engine}=={release.version}: "))
         if answer.usable == "yes" and passing is not None and until:
             first = min((asked.days.get(version, "") for version in passing.passed), default="")
             answer = replace(answer, ahead=first > until)
@@ -183,6 +187,8 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
     model, case = asked.model, Case(asked.model, build.value, wish=asked.wish)
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
         return _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more)), None
+    if gguf_only(build.value):
+        return _by_converter(asked, case), None
     reader = Reader()
     try:
         way, borrowed = route(reader, case)
@@ -200,6 +206,23 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
     if plain and not asked.more:
         return Answer(way.way, way.served_by, "yes", "", needs=condition(passing)), passing
     return _by_checks(case, way.way, (*GATES, *asked.more), way.served_by), passing
+
+
+def _by_converter(asked: Question, case: Case) -> Answer:
+    """How a release that serves GGUF alone takes a checkpoint of the Hub: its converter decides."""
+    converter, names = case.build.converter, asked.model.architectures
+    if (
+        isinstance(converter, Known)
+        and isinstance(names, Known)
+        and names.value
+        and converter.value is not None
+    ):
+        row = converted_row(converter.value, names.value)
+        if row is None and not converter.value.unnamed:
+            return Answer("none", None, "no", "")
+        served_by = row.name if row is not None else None
+        return _by_checks(case, "converter" if row else "none", (*GATES, *asked.more), served_by)
+    return _by_checks(case, "none", (REGISTERED,))
 
 
 def _open(case: Case) -> bool:

@@ -41,7 +41,7 @@ class ServedShape:
     way: Annotated[
         str,
         "native; converted, by a suffix; fallback, through transformers' own class; remote, through the model "
-        "repository's; gguf, by its file; none; unknown.",
+        "repository's; gguf, by its file; converter, once made a GGUF file; none; unknown.",
     ]
     served_by: Annotated[str | None, "The registered class or the wrapper that does the work."]
     usable: Annotated[Word, "Whether some transformers that these releases allow opens every gate."]

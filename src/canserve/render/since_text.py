@@ -21,6 +21,7 @@ WAYS = {
     "fallback": "through {}",
     "remote": "through {} and the repository's own code",
     "gguf": "",
+    "converter": "",
     "unknown": "",
     "none": "",
 }
@@ -100,10 +101,11 @@ def headline(one: Since) -> str:
         return f"through {_BACK_END} {_whole(one, other)}"
     if one.usable:
         return "only with a transformers that is younger than the releases that followed"
+    if one.word == "unknown" and one.lists:
+        return f"listed {_whole(one, one.lists)}; whether it can be used is unknown"
     if one.word == "unknown":
-        return (
-            f"listed {_whole(one, one.lists)}; whether it can be used is unknown" if one.lists else "unknown"
-        )
+        newest = one.stretches[-1].answer.usable
+        return "unknown" if newest == "unknown" else "no release that could be read serves it"
     return "listed, but no release can serve it" if one.lists else "no release serves it"
 
 
