@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from canserve.memory.fields import Lacking
+from canserve.memory.layers.text import DECODERS
 from canserve.memory.weights.blocks.draft import Linear, Part, Plain
+from canserve.memory.weights.cuts import Place, spot
 from canserve.memory.weights.ignored import Ignored
 from canserve.subjects.model import Quantization, Scheme
 from canserve.subjects.tensor import Tensor
@@ -63,6 +65,8 @@ class Choice:
     """Dtype of block scales."""
     cache: bool
     """Whether scales of the KV cache are stored."""
+    decoder_only: bool = False
+    """Whether the declaration stands in the decoder's config: towers are none of its business."""
     apart: bool = True
     """Whether stacked experts are stored one by one once they are quantized."""
 
@@ -82,12 +86,13 @@ class Choice:
             layers=_listed(quantization),
             scales=scales,
             cache=quantization.kv_cache is not None and method.startswith("modelopt"),
+            decoder_only=any(f" {key}." in field for key in DECODERS),
             apart=method != "mxfp4",
         )
 
     def scheme(self, module: str) -> Scheme | None:
         """How a module is quantized; None: not at all."""
-        if self.ignored.leaves_out(module):
+        if self.ignored.leaves_out(module) or (self.decoder_only and spot(module).place is Place.TOWER):
             return None
         if self.layers:
             path = module.replace(".*.", ".").split(".")
