@@ -15,8 +15,18 @@ from canserve.checks.case import Case, Wish
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED
 from canserve.checks.flags import CHECK as FLAGS
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZATION
-from canserve.facts import Known
-from canserve.subjects.build import AutoMapRule, Build, Demand, Flag, QuantMethod, Registered, Site, Taker
+from canserve.facts import Fact, Known
+from canserve.subjects.build import (
+    AutoMapRule,
+    Build,
+    Demand,
+    Flag,
+    ModelClass,
+    QuantMethod,
+    Registered,
+    Site,
+    Taker,
+)
 from canserve.subjects.model import Quantization
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -215,5 +225,5 @@ def test_a_fallback_without_a_test_has_no_reason_to_give() -> None:
 
 def test_the_module_of_the_named_class_is_the_one_that_is_looked_at() -> None:
     one = mapped("SmallForCausalLM", FULL, architecture="OtherModel")
-    classes = {"SmallForCausalLM": Known(small_class(), seen())}
+    classes: dict[str, Fact[ModelClass | None]] = {"SmallForCausalLM": Known(small_class(), seen())}
     assert isinstance(ruling(MODULE_PRESENT, replace(one, build=replace(one.build, classes=classes))), Yes)

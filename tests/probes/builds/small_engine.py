@@ -9,7 +9,10 @@ from pathlib import Path
 from canserve.engines import Checkout
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
+from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing
+from canserve.memory.quantity import Quantity
+from canserve.memory.request import Request, Serving
 from canserve.subjects.build import Build, Identity, Registered, Site, Transformers, Want
 
 REGISTRY = "registry.py"
@@ -33,6 +36,9 @@ class SmallEngine:
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         return requirement(requires, name)
+
+    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
+        return unmodelled(self.name, request, weights)
 
     def _registry(self, sources: Sources) -> Fact[Mapping[str, Registered]]:
         path = f"{self.package}/{REGISTRY}"
