@@ -18,6 +18,9 @@ from packaging.version import InvalidVersion, Version
 
 from canserve.rules.memory import Rule, every
 
+FOLDERS = {"sglang": "sglang/srt", "llama.cpp": "vendor/llama.cpp"}
+"""Where an engine's files lie in its archives, if not under its own name."""
+
 
 def releases(folder: Path) -> Iterator[tuple[Version, Path]]:
     """Every archive whose name tells a version, oldest first."""
@@ -43,7 +46,7 @@ def matches(archive: zipfile.ZipFile, names: frozenset[str], package: str, rule:
 
 def main(engine: str, folder: Path) -> int:
     """Print what does not hold; 1 when something does not."""
-    package = {"sglang": "sglang/srt"}.get(engine, engine)
+    package = FOLDERS.get(engine, engine)
     first: dict[tuple[str, str], Version] = {}
     looked = []
     for version, path in releases(folder):

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from canserve.engines import Checkout
 from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
+from canserve.engines.llamacpp.memory import holds
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
 from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
-from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, derive
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
@@ -68,8 +68,8 @@ class LlamaCpp:
         return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        """Its memory is not modelled."""
-        return unmodelled(self.name, request, weights)
+        """What this release can hold of a model."""
+        return holds(request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

@@ -15,6 +15,7 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.fields import Lacking
 from canserve.memory.layers.blocks import nas_layers
 from canserve.memory.layers.families import COMPRESSED, LATENT, STANDARD
+from canserve.memory.layers.gguf import gguf_layers
 from canserve.memory.layers.kinds import Layer
 from canserve.memory.layers.mixers import mixers
 from canserve.memory.layers.mlps import mlps
@@ -30,6 +31,9 @@ DEPTH = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 @per_model
 def layers(model: Model) -> Fact[tuple[Layer, ...]]:
     """The decoder's layers, first to last, without the extra ones that predict ahead (MTP)."""
+    header = model.gguf_metadata
+    if isinstance(header, Known) and header.value is not None:
+        return _of_header(model, header.value, header.evidence)
     match model.config:
         case Missing():
             return model.config
@@ -37,10 +41,24 @@ def layers(model: Model) -> Fact[tuple[Layer, ...]]:
             try:
                 return Known(read_layers(config), evidence)
             except Lacking as lack:
-                look = Evidence(model.subject, "config.json", str(lack))
-                return Missing(
-                    Cause.UNAVAILABLE, str(lack), (look,), ask=f"a config that states {lack.field}"
-                )
+                return _lacking(model, "config.json", lack)
+
+
+def _of_header(
+    model: Model, header: Mapping[str, Any], evidence: tuple[Evidence, ...]
+) -> Fact[tuple[Layer, ...]]:
+    if not isinstance(model.gguf_architecture, Known) or model.gguf_architecture.value is None:
+        return _lacking(model, "GGUF header", Lacking("general.architecture"))
+    try:
+        return Known(gguf_layers(model.gguf_architecture.value, header), evidence)
+    except Lacking as lack:
+        return _lacking(model, "GGUF header", lack)
+
+
+def _lacking(model: Model, place: str, lack: Lacking) -> Missing:
+    why = str(lack).replace("config.json", place)
+    look = Evidence(model.subject, place, why)
+    return Missing(Cause.UNAVAILABLE, why, (look,), ask=f"a model that states {lack.field}")
 
 
 def read_layers(config: Mapping[str, Any]) -> tuple[Layer, ...]:
