@@ -75,6 +75,7 @@ class Compute:
     """
 
     bf16: int | None = None
+    """Of 16-bit numbers: FP16 where the hardware has no BF16."""
     fp8: int | None = None
     fp4: int | None = None
 

@@ -176,6 +176,9 @@ def test_a_rate_that_is_not_known_is_missing_and_named() -> None:
 def test_without_a_rate_of_computation_prefill_is_bound_by_nothing_known() -> None:
     found = known(asked([replace(machine(), compute=Missing(Cause.UNAVAILABLE, "not stated"))]))
     assert found.prefill_bound == 0
+    assert "not stated" in found.prefill.why
+    known_rate = known(asked([machine()])).prefill
+    assert found.prefill.low < known_rate.value < found.prefill.high
     stated = known(asked([replace(machine(), compute=Known(Compute(fp8=1978 * 10**12), SEEN))]))
     assert stated.prefill_bound == pytest.approx(known(asked([machine()])).prefill_bound, rel=1e-3)
 

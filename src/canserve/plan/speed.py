@@ -105,7 +105,10 @@ def speed(request: Request, serving: Serving | None = None, how: Fact[Loading] |
         f"{batch} sequences of {context:.0f} tokens on average",
     )
     chunk = int(_option(request.options, CHUNK) or PROMPT)
-    prefill = _quantity(lambda end: _prefill(course, chunk, end), f"{chunk} tokens of prompts a step")
+    unstated = any(_peak(course, at) is None for at in range(len(course.stages)))
+    guessed = ", at a rate of computation that is not stated" if unstated else ""
+    why = f"{chunk} tokens of prompts a step{guessed}"
+    prefill = _quantity(lambda end: _prefill(course, chunk, end), why)
     return Known(
         Speed(
             decode=alone,
@@ -184,8 +187,7 @@ def _step(course: Course, stage: int, tokens: float, cache: float, scores: float
         bandwidth * _fraction("shared_memory" if shared else "memory", end)
     )
     operations = 2 * part.active * tokens + scores
-    rate = _rate(course, stage, end)
-    compute = operations / rate if rate else 0.0
+    compute = operations / _rate(course, stage, end)
     kernels = part.kernels * _time("eager" if course.eager else "kernel", end)
     if course.eager:  # the host starts kernels while the accelerator still runs others
         kernels = max(0.0, kernels - max(memory, compute))
@@ -258,9 +260,13 @@ def _peak(course: Course, stage: int) -> float | None:
     )
 
 
-def _rate(course: Course, stage: int, end: str) -> float | None:
+def _rate(course: Course, stage: int, end: str) -> float:
+    """Operations a second that matrix products reach; guessed from the memory's rate where none is stated."""
     peak = _peak(course, stage)
-    return peak * _fraction("matrix" if course.bits == 16 else "narrow", end) if peak else None
+    if peak is None:
+        slowest = min(_value(machine) for machine in course.machines[stage])
+        return slowest * _fraction("intensity", end) * _fraction("matrix", end)
+    return peak * _fraction("matrix" if course.bits == 16 else "narrow", end)
 
 
 def _compute(machine: Machine, bits: int) -> float | None:
