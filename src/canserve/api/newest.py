@@ -13,12 +13,12 @@ from canserve.checks.case import Wish
 from canserve.facts import Fact, Known, Missing
 from canserve.index.rebuild import NOT_HELD, build_at
 from canserve.index.runs import Release, column_of
-from canserve.index.since import LEFT_OUT, Question, Since, Stretch, since
+from canserve.index.since import LEFT_OUT, LISTED, Question, Since, Stretch, since
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
-from canserve.verdict import Finding, No, Skipped, Unknown, Yes, word
+from canserve.verdict import Finding, Skipped, Unknown, Yes, word
 
 if TYPE_CHECKING:
     from canserve.checks.reader import Check
@@ -64,15 +64,16 @@ def _of_engine(wanted: Wanted, shelf: Shelf, days: dict[str, str]) -> BuildRepor
     asked = Question(wanted.model, wanted.wish, days, tuple(_more(wanted.model)))
     found = since(asked, column, builds)
     passed_over: list[BuildReport] = []
-    for release in _order(found):
+    for release in _usable(found)[:MOST]:
         report = _judged(wanted, shelf, release)
         if isinstance(report.verdict, Yes):
             return replace(report, notes=(*report.notes, *_notes(found, release, passed_over)))
         passed_over.append(report)
-        if len(passed_over) == MOST:
-            break
+    if not passed_over:
+        report = _judged(wanted, shelf, _best(found))
+        return replace(report, notes=(*report.notes, *_without(found)))
     best = next((report for report in passed_over if isinstance(report.verdict, Unknown)), passed_over[0])
-    return replace(best, notes=(*best.notes, *_without(found, passed_over, best)))
+    return replace(best, notes=(*best.notes, *_none(found, passed_over, best)))
 
 
 def _more(model: Model) -> Iterator[Check]:
@@ -83,26 +84,42 @@ def _more(model: Model) -> Iterator[Check]:
         yield REGISTERED
 
 
-def _order(found: Since) -> Iterator[Release]:
-    """Releases in the order in which they are worth judging: likely ones first, each kind newest first.
+def _usable(found: Since) -> list[Release]:
+    """Releases that pass the gates, in the order in which they are worth judging: newest first.
 
-    Pre-releases and withdrawn releases come after all others of their kind. Where nothing is likely, the
-    newest release that lists the model stands for all, else the newest.
+    Those whose transformers is younger than the releases that followed come last.
     """
+    tried = _newest_first(found, (s for s in found.usable if not s.answer.ahead))
+    return tried + _newest_first(found, (s for s in found.usable if s.answer.ahead))
+
+
+def _best(found: Since) -> Release:
+    """The release that stands for all where none passes the gates.
+
+    The newest that lists the model, or of which nothing worse can be told; else the newest of all: what could
+    not be told of an old release is no reason to name that one.
+    """
+    newest = found.stretches[-1]
+    for stretches in (
+        [
+            s
+            for s in found.stretches
+            if s.answer.usable == "unknown" and (s is newest or s.answer.way in LISTED)
+        ],
+        [s for s in found.stretches if s.answer.way not in ("none", "unknown")],
+    ):
+        if stretches:
+            return _newest_first(found, stretches)[0]
+    return _newest_first(found, found.stretches)[0]
+
+
+def _newest_first(found: Since, stretches: Iterable[Stretch]) -> list[Release]:
+    """Their releases; pre-releases and withdrawn releases come after all others."""
     releases = found.column.releases
     at = {release.version: position for position, release in enumerate(releases)}
-
-    def of(stretches: Iterable[Stretch]) -> list[Release]:
-        spans = [range(at[s.run.first.version], at[s.run.last.version] + 1) for s in stretches]
-        chosen = [releases[position] for span in spans for position in span]
-        return sorted(chosen, key=lambda release: (_settled(release), at[release.version]), reverse=True)
-
-    tried = [s for s in found.usable if not s.answer.ahead]
-    ahead = [s for s in found.usable if s.answer.ahead]
-    unsure = [s for s in found.stretches if s.answer.usable == "unknown"]
-    likely = [*of(tried), *of(unsure), *of(ahead)]
-    listing = [s for s in found.stretches if s.answer.way != "none"]
-    yield from likely or of(listing)[:1] or of(found.stretches)[:1]
+    spans = [range(at[s.run.first.version], at[s.run.last.version] + 1) for s in stretches]
+    chosen = [releases[position] for span in spans for position in span]
+    return sorted(chosen, key=lambda release: (_settled(release), at[release.version]), reverse=True)
 
 
 def _settled(release: Release) -> bool:
@@ -183,11 +200,24 @@ def _served(found: Since) -> str:
     return f"the architecture is served since {first.version} ({first.date}){gaps}"
 
 
-def _without(found: Since, judged: Sequence[BuildReport], best: BuildReport) -> Iterator[str]:
-    """What the best of those that are no yes stands for."""
+def _none(found: Since, judged: Sequence[BuildReport], best: BuildReport) -> Iterator[str]:
+    """What the best of those that pass the gates stands for, where none says yes."""
     yield _served(found)
-    releases = found.column.releases
     if len(judged) > 1:
         yield f"none of the {len(judged)} likeliest releases says yes; {best.target} is the best of them"
-    elif not found.usable and isinstance(best.verdict, No):
-        yield f"no release from {releases[0].version} to {releases[-1].version} does better"
+
+
+def _without(found: Since) -> Iterator[str]:
+    """What the release that is named stands for, where none passes the gates."""
+    releases, unsure = (
+        found.column.releases,
+        found.together(s for s in found.stretches if s.answer.usable == "unknown"),
+    )
+    if not unsure:
+        yield f"no release from {releases[0].version} to {releases[-1].version} serves the architecture"
+        return
+    told = ", ".join(
+        run.first.version if run.count == 1 else f"{run.first.version} to {run.last.version}"
+        for run in unsure
+    )
+    yield f"no release surely serves the architecture; of {told} it could not be told"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from canserve.api import BuildReport, Report
-from canserve.facts import Evidence, Fact, Known
+from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.subjects.model import Model, Parameters
 from canserve.units import Bytes, decimal
@@ -109,7 +109,8 @@ def _needs(findings: Iterable[Finding]) -> list[str]:
 
 def shared_skips(report: Report) -> tuple[tuple[str, str], ...]:
     """Checks that were skipped for every build, with one and the same reason; said once, at the end."""
-    each = [{_skip(skip): None for skip in build.skipped} for build in report.builds]
+    read = [build for build in report.builds if not isinstance(build.build, Missing)]
+    each = [{_skip(skip): None for skip in build.skipped} for build in read]
     return tuple(skip for skip in each[0] if all(skip in other for other in each)) if each else ()
 
 
