@@ -144,6 +144,22 @@ def test_update_mends_as_well(small: SmallIndex) -> None:
     assert small.run("status").stderr == ""
 
 
+def test_an_index_that_gives_nothing_is_left_in_peace(small: SmallIndex) -> None:
+    small.run("build")
+    before = small.path.read_bytes()
+    for number in range(20):
+        small.wheel(f"5.{number}.0", '{"moth": "M"}')
+    for path in small.project.glob("*-5.1?.0-*"):
+        path.unlink()
+    done = small.run("update")
+    assert done.returncode == 3
+    assert (
+        f"{LIBRARY}: 1 releases, to 4.50.0; not finished: 0 read, which the next run need not" in done.stdout
+    )
+    assert done.stdout.count("could not be had: ") == 3
+    assert small.path.read_bytes() == before
+
+
 @pytest.fixture
 def many(tmp_path: Path) -> SmallIndex:
     index = SmallIndex(tmp_path)

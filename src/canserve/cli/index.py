@@ -137,7 +137,11 @@ def _line(outcome: Outcome) -> str:
         shelf = outcome.shelf
         newest = "" if shelf is None or not shelf.releases else f", to {shelf.version(-1)}"
         count = 0 if shelf is None else len(shelf.releases)
-        what = "nothing new" if outcome.path is None else f"{outcome.read} read, written to {outcome.path}"
+        what = "nothing new"
+        if outcome.path is not None:
+            what = f"{outcome.read} read, written to {outcome.path}"
+        elif outcome.lacking:
+            what = f"not finished: {outcome.read} read, which the next run need not read again"
         cost = outcome.cost
         over = f"; {Bytes(cost.bytes)} in {cost.requests} requests" if cost.requests else ""
         lines.append(f"{count} releases{newest}; {what}{over}")

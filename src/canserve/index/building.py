@@ -37,7 +37,7 @@ from canserve.trees.web.settings import Settings
 AT_ONCE = 2
 """Releases: while one is parsed, another one's files come; each fetches a few ranges at once by itself."""
 PATIENCE = 3
-"""Releases in a row that cannot be had, after which the network is taken to be gone."""
+"""Releases in a row that cannot be had, after which the package index is left in peace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Reading:
     rows: dict[str, Row] = field(default_factory=dict)
     lacking: dict[str, str] = field(default_factory=dict)
     gone: bool = False
-    """Whether the network is taken to be gone."""
+    """Whether the package index is taken to be gone."""
     _started: int = 0
     _failed: int = 0
 
@@ -175,7 +175,7 @@ class Reading:
         row = self.read_one(release)
         if isinstance(row, Missing):
             self.lacking[str(release.version)] = row.why
-            self._failed += row.cause is Cause.UNREACHED
+            self._failed += row.cause is not Cause.UNREADABLE
             self.gone = self._failed >= PATIENCE
             return
         self._failed = 0
