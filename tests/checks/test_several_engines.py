@@ -227,3 +227,17 @@ def test_the_module_of_the_named_class_is_the_one_that_is_looked_at() -> None:
     one = mapped("SmallForCausalLM", FULL, architecture="OtherModel")
     classes: dict[str, Fact[ModelClass | None]] = {"SmallForCausalLM": Known(small_class(), seen())}
     assert isinstance(ruling(MODULE_PRESENT, replace(one, build=replace(one.build, classes=classes))), Yes)
+
+
+def test_a_build_that_is_the_library_itself_names_the_library_s_releases() -> None:
+    classes = {"5.0.0": {"LaterForCausalLM": frozenset({"exists"})}}
+    table = SmallTable({v: frozenset({"small"}) for v in ("4.0.0", "5.0.0rc1", "5.0.0")}, classes=classes)
+    itself = with_transformers("==1.0", "1.0", table)
+    verdict = ruling(REGISTERED, case(model("LaterForCausalLM"), build(transformers=itself)))
+    assert isinstance(verdict, No)
+    assert verdict.fix == "use eng>=5.0.0, the first release that lists it"
+    other = ruling(
+        REGISTERED, case(model("LaterForCausalLM"), build(transformers=with_transformers(table=table)))
+    )
+    assert isinstance(other, No)
+    assert "no indexed release of eng" in other.fix

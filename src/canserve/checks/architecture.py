@@ -225,8 +225,10 @@ def _absent(
 
 def _release_hint(reader: Reader, case: Case, name: str) -> str:
     engine = case.build.identity.engine
-    releases = case.history.releases_with(engine, name)
-    reader.cite((case.history.evidence(engine),))
+    releases = _of_the_library(reader, case, name)
+    if releases is None:
+        releases = case.history.releases_with(engine, name)
+        reader.cite((case.history.evidence(engine),))
     dropped = reader.try_read(case.build.dropped) or {}
     if not releases:
         if dropped.get(name):
@@ -242,6 +244,22 @@ def _release_hint(reader: Reader, case: Case, name: str) -> str:
             f" again (it was dropped after {earlier[-1]})" if earlier else ""
         )
     return f"use {engine}=={releases[-1]}, the last release that lists it"
+
+
+def _of_the_library(reader: Reader, case: Case, name: str) -> tuple[str, ...] | None:
+    """Releases that have the class, where the build is the transformers library itself; None: it is not."""
+    own = case.build.transformers
+    version = case.build.identity.version
+    if not (
+        isinstance(own.installed, Known) and isinstance(own.requirement, Known) and isinstance(version, Known)
+    ):
+        return None
+    if own.installed.value != version.value or own.requirement.value != f"=={version.value}":
+        return None
+    table = reader.read(own.table)
+    having = [v for v in table.versions if table.backend_tests(v, name) is not None]
+    reader.cite(table.evidence(v) for v in having[:1])
+    return tuple(v for v in having if not Version(v).is_prerelease) or tuple(having)
 
 
 def _version(case: Case) -> Version | None:
