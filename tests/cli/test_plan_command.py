@@ -160,7 +160,7 @@ def test_what_if_compares_with_the_best_plan(here: Path) -> None:
     assert first["plan"]["kv_bytes_per_token"] * 2 == output["plans"][0]["kv_bytes_per_token"]
     assert second["change"] == {"gpu_memory_utilization": 0.5, "enforce_eager": True}
     text = run(*arguments(here, *more)).stdout
-    assert "what if" in text and "gpu_memory_utilization=0.5 enforce_eager  " in text
+    assert "what if" in text and "gpu_memory_utilization=0.5 enforce_eager\n" in text and "+100%" in text
 
 
 def test_a_plan_is_a_file(here: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_ranks_that_are_alike_share_a_bar() -> None:
     assert isinstance(many.serving, Known)
     alike = replace(many.serving.value, ranks=(memory(),) * 8)
     one = replace(report(), plans=replace(report().plans, plans=(replace(many, serving=Known(alike)),)))
-    assert plans_text(one, Look(80)).count("each of ranks 0 to 7") == 1
+    assert plans_text(one, Look(80)).count("ranks 0 to 7 (head, second) each 121.7 GiB") == 1
 
 
 def test_figures() -> None:

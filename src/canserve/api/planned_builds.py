@@ -64,6 +64,14 @@ def read_builds(targets: Sequence[str], purpose: Purpose) -> Builds:
     return Builds(tuple(judged), tuple(unread), cost)
 
 
+def judged_again(before: Judged, purpose: Purpose) -> Judged:
+    """The same build under other engine options. Raises SpecError for one that it does not know."""
+    from canserve.probes.build import Reading
+
+    _refuse_unknown([before.build], purpose.engine_options)
+    return _judged(Reading(before.target, before.build, Cost()), before.build, purpose)
+
+
 def _unread(target: str, why: Missing) -> Unread:
     return Unread(target, why.why, why.ask or "name another build")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from canserve import layout
 from canserve.api import Options, SpecError, read_model
-from canserve.api.planned_builds import Purpose, read_builds
+from canserve.api.planned_builds import Purpose, judged_again, read_builds
 from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.device import one_device
@@ -153,7 +153,8 @@ def _illegal(found: Sequence[_OfBuild]) -> tuple[Illegal, ...]:
 def _curve(best: Candidate, plan: Plan) -> tuple[tuple[int, Quantity], ...]:
     if isinstance(plan.serving, Missing):
         return ()
-    return curve(replace(best, options=plan.options), plan.serving.value.context)
+    serving = plan.serving.value
+    return curve(replace(best, options=plan.options), min(serving.context, int(serving.max_context.value)))
 
 
 def _what_if(
@@ -165,11 +166,15 @@ def _what_if(
 
 def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) -> Plan:
     options = {**purpose.engine_options, **{k: v for k, v in change.items() if k != BUILD}}
-    target = str(change.get(BUILD, best.judged.target))
-    builds = read_builds((target,), replace(purpose, engine_options=options))
-    if not builds.judged:
-        raise SpecError(f"{target}: {builds.unread[0].why}", builds.unread[0].ask)
-    return evaluate(replace(best, judged=builds.judged[0], options=builds.judged[0].options))
+    purpose = replace(purpose, engine_options=options)
+    if BUILD in change:
+        builds = read_builds((str(change[BUILD]),), purpose)
+        if not builds.judged:
+            raise SpecError(f"{builds.unread[0].build}: {builds.unread[0].why}", builds.unread[0].ask)
+        judged = builds.judged[0]
+    else:
+        judged = judged_again(best.judged, purpose)
+    return evaluate(replace(best, judged=judged, options=judged.options))
 
 
 def _notes(plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _speed(found: Mapping[str, Any]) -> Fact[Speed]:
             float(found["decode_bound_tok_s"]),
             _quantity(found["saturated_tok_s"]),
             _quantity(found["prefill_tok_s"]),
-            float(found["prefill_bound_tok_s"]),
+            float(found["prefill_bound_tok_s"] or 0),
             _text(found["limit"]),
         )
 

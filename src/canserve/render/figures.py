@@ -20,7 +20,9 @@ def tokens(count: float) -> str:
 
 
 def rounded(number: float) -> str:
-    """Three significant digits: ``3.8``, ``31``, ``1,230``."""
+    """Three significant digits: ``3.8``, ``31``, ``1,230``; next to nothing is ``0``."""
+    if abs(number) < 0.005:
+        return "0"
     if abs(number) >= 100:
         digits = len(str(int(abs(number))))
         return f"{round(number, 3 - digits):,.0f}"

@@ -10,6 +10,7 @@ from canserve.plan.plan import Plan
 from canserve.render.escape import code, markdown, visible
 from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
 from canserve.render.plan_memory import PARTS
+from canserve.render.plan_text import changes
 from canserve.render.shell import line
 from canserve.render.text import by_advice, describe
 from canserve.verdict import No, Unknown, Yes, word
@@ -32,7 +33,8 @@ def plans_markdown(report: PlanReport) -> str:
         lines += ["|---|---|---:|---:|---:|---:|"]
         for one in plans.what_if:
             name = _cell(change_name(one.change))
-            lines.append(f"| **{word(one.plan.verdict)}** | {name} | {_figures(one.plan)} |")
+            figures = " | ".join(changes(one.plan, plans.plans[0]))
+            lines.append(f"| **{word(one.plan.verdict)}** | {name} | {figures} |")
     if plans.illegal:
         lines += ["", "#### illegal layouts", "", "| layout | rule | heals |", "|---|---|---|"]
         for each in plans.illegal:

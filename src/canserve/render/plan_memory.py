@@ -26,6 +26,12 @@ WIDTH = 60
 """Columns of a bar where the width of the page does not matter."""
 
 
+CURVE = 40
+"""Columns of the longest bar of the curve."""
+MACHINES = 4
+"""Names of machines that are shown."""
+
+
 def memory_rows(ranks: Sequence[Rank], memory: Sequence[RankMemory], look: Look) -> Iterable[Row]:
     """A bar and its figures for each rank; ranks that are alike share one."""
     groups: dict[RankMemory, list[Rank]] = {}
@@ -33,7 +39,8 @@ def memory_rows(ranks: Sequence[Rank], memory: Sequence[RankMemory], look: Look)
         groups.setdefault(part, []).append(rank)
     for part, alike in groups.items():
         total, budget = gib(part.total.value), gib(part.budget.value)
-        of = f"{total} GiB, of which the engine takes {budget}"
+        each = "each " if len(alike) > 1 else ""
+        of = f"{each}{total} GiB, of which the engine takes {budget}"
         yield Row(of, indent=2, label=f"{_names(alike)} ")
         width = min(WIDTH, look.width - 4 if look.width else WIDTH)
         yield Row(indent=4, pieces=bar(part, width))
@@ -41,13 +48,21 @@ def memory_rows(ranks: Sequence[Rank], memory: Sequence[RankMemory], look: Look)
 
 
 def _names(alike: Sequence[Rank]) -> str:
-    machines = ", ".join(dict.fromkeys(rank.machine for rank in alike))
+    machines = list(dict.fromkeys(rank.machine for rank in alike))
+    where = (
+        ", ".join(machines) if len(machines) <= MACHINES else f"{machines[0]} and {len(machines) - 1} more"
+    )
     numbers = [rank.number for rank in alike]
-    if len(numbers) == 1:
-        return f"rank {numbers[0]} ({machines})"
-    span = numbers == list(range(numbers[0], numbers[-1] + 1))
-    text = f"{numbers[0]} to {numbers[-1]}" if span else ", ".join(map(str, numbers))
-    return f"each of ranks {text} ({machines})"
+    match numbers:
+        case [one]:
+            return f"rank {one} ({where})"
+        case [one, other]:
+            text = f"{one} and {other}"
+        case _ if numbers == list(range(numbers[0], numbers[-1] + 1)):
+            text = f"{numbers[0]} to {numbers[-1]}"
+        case _:
+            text = ", ".join(map(str, numbers))
+    return f"ranks {text} ({where})"
 
 
 def bar(part: RankMemory, width: int) -> tuple[tuple[str, str], ...]:
@@ -84,13 +99,12 @@ def _figures(part: RankMemory) -> Iterable[str]:
 
 
 def curve_rows(curve: Sequence[tuple[int, Quantity]]) -> Iterable[Row]:
-    """Sequences at once, by length: a line each, with a bar on a scale where each step is twofold."""
+    """Sequences at once, by length: a line each, with a bar."""
     if len(curve) < 2:
         return
+    most = max(sequences.value for _, sequences in curve)
     yield Row("by their length in tokens", indent=2, label="sequences at once ")
     for length, sequences in curve:
-        count = sequences.value
-        steps = max(int(count), 0).bit_length() * 3
-        yield Row(
-            "#" * steps, (Cell(f"{length:>9}", 11), Cell(f"{rounded(count):>8}", 10)), indent=2, cut=True
-        )
+        bars = max(round(sequences.value / most * CURVE), 1) if most > 0 and sequences.value >= 1 else 0
+        cells = (Cell(f"{length:>9}", 11), Cell(f"{rounded(sequences.value):>8}", 10))
+        yield Row("#" * bars, cells, indent=2, cut=True)

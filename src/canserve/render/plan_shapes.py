@@ -86,7 +86,7 @@ class PlanShape:
     decode_bound_tok_s: Annotated[Fact[float], "No build can be faster."]
     saturated_tok_s: Annotated[Fact[Quantity], "All sequences together."]
     prefill_tok_s: Fact[Quantity]
-    prefill_bound_tok_s: Fact[float]
+    prefill_bound_tok_s: Annotated[Fact[float | None], "Null: the machine's peak is not known."]
     limit: Annotated[Fact[str], "What decode waits for."]
     layers: Annotated[tuple[int, ...], "Of each pipeline stage."]
     options: Annotated[Mapping[str, Any], "Engine options under the engine's own names."]

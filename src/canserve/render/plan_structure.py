@@ -67,7 +67,7 @@ def plan_output(plan: Plan) -> PlanShape:
         decode_bound_tok_s=derive(speed, lambda s: _number(s.decode_bound)),
         saturated_tok_s=derive(speed, lambda s: _whole(s.saturated)),
         prefill_tok_s=derive(speed, lambda s: _whole(s.prefill)),
-        prefill_bound_tok_s=derive(speed, lambda s: _number(s.prefill_bound)),
+        prefill_bound_tok_s=derive(speed, lambda s: _number(s.prefill_bound) or None),
         limit=derive(speed, lambda s: s.limit),
         layers=plan.placement.layers,
         options=plan.options,

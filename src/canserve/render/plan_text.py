@@ -17,6 +17,10 @@ from canserve.verdict import No, Unknown, Verdict, Yes, word
 
 SHOWN = 8
 """Plans in the table unless all are asked for."""
+CHANGED = 13
+"""Columns of a figure with its change."""
+_SAME = 0.005
+"""A smaller share of difference is none."""
 WIDEST = 20
 """Columns of a build's name in the table."""
 _NUMBER = re.compile(r"\d+")
@@ -100,11 +104,18 @@ def _figures(plan: Plan) -> tuple[Cell, ...]:
     layout = Cell(layout_name(plan.parallel), _COLUMNS[2][1])
     if isinstance(plan.serving, Missing):
         return (layout,)
+    pairs = zip(_numbers(plan), (gib, tokens, rounded, rounded), _COLUMNS[3:], strict=True)
+    return (layout, *(Cell("?" if n is None else say(n), width) for n, say, (_, width) in pairs))
+
+
+def _numbers(plan: Plan) -> tuple[float | None, float | None, float | None, float | None]:
+    """Bytes for the cache on the rank with the least, context, sequences at once, decode speed."""
+    speed = plan.speed.value.decode.value if isinstance(plan.speed, Known) else None
+    if isinstance(plan.serving, Missing):
+        return None, None, None, speed
     serving = plan.serving.value
     least = min(rank.kv_available.value for rank in serving.ranks)
-    speed = rounded(plan.speed.value.decode.value) if isinstance(plan.speed, Known) else "?"
-    texts = (gib(least), tokens(serving.context), rounded(serving.max_concurrency.value), speed)
-    return (layout, *(Cell(t, columns) for t, (_, columns) in zip(texts, _COLUMNS[3:], strict=True)))
+    return least, serving.context, serving.max_concurrency.value, speed
 
 
 def _blocked(plan: Plan) -> str:
@@ -145,15 +156,16 @@ def _speed(plan: Plan) -> Iterable[Row]:
     if isinstance(plan.speed, Missing):
         return
     speed = plan.speed.value
-    bound = f", bound {rounded(speed.decode_bound)} by {speed.limit}" if speed.limit else ""
-    yield Row(f"{around(speed.decode, rounded)} tok/s for one sequence{bound}", indent=2, label="decode ")
+    most = f", at most {rounded(speed.decode_bound)}" if speed.decode_bound else ""
+    waits = f"; it waits for {speed.limit}" if speed.limit else ""
+    yield Row(
+        f"{around(speed.decode, rounded)} tok/s for one sequence{most}{waits}", indent=2, label="decode "
+    )
     yield Row(
         f"{around(speed.saturated, rounded)} tok/s for all sequences at once", indent=2, label="decode "
     )
-    yield Row(
-        f"{around(speed.prefill, rounded)} tok/s, bound {rounded(speed.prefill_bound)}",
-        indent=2, label="prefill ",
-    )  # fmt: skip
+    most = f", at most {rounded(speed.prefill_bound)}" if speed.prefill_bound else ""
+    yield Row(f"{around(speed.prefill, rounded)} tok/s{most}", indent=2, label="prefill ")
 
 
 def _commands(plan: Plan, look: Look) -> Iterable[Row]:
@@ -171,21 +183,35 @@ def _commands(plan: Plan, look: Look) -> Iterable[Row]:
 
 
 def _variants(report: PlanReport) -> Iterable[Row]:
+    """The best plan, and below it what each change makes of it."""
     plans = report.plans
     if not plans.what_if or not plans.plans:
         return
+    base = plans.plans[0]
     yield Row("what if", style="bold")
-    changes = [change_name(one.change) for one in plans.what_if]
-    width = max(map(len, changes)) + 2
-    heads = (Cell("", 9), Cell("", width), *(Cell(name, columns) for name, columns in _COLUMNS[3:]))
-    yield Row("", heads, style="dim")
-    for name, plan in (
-        ("as planned", plans.plans[0]),
-        *zip(changes, (v.plan for v in plans.what_if), strict=True),
-    ):
-        said = word(plan.verdict)
-        figures = _figures(plan)[1:]
-        yield Row(_blocked(plan), (Cell(said, 9, STYLES[said]), Cell(name, width), *figures), cut=True)
+    yield Row("", (Cell("", 8), *(Cell(name, CHANGED) for name, _ in _COLUMNS[3:])), style="dim")
+    yield _variant("as planned", base, base)
+    for one in plans.what_if:
+        yield _variant(change_name(one.change), one.plan, base)
+
+
+def _variant(name: str, plan: Plan, base: Plan) -> Row:
+    said = word(plan.verdict)
+    cells = (Cell(text, CHANGED) for text in changes(plan, base))
+    return Row(name, (Cell(said, 8, STYLES[said]), *cells), style="bold")
+
+
+def changes(plan: Plan, base: Plan) -> Sequence[str]:
+    """The figures of a plan, each with what it is more or less than that of another one."""
+    pairs = zip(_numbers(plan), _numbers(base), (gib, tokens, rounded, rounded), strict=True)
+    return ["?" if new is None else f"{say(new)}{_change(new, old)}" for new, old, say in pairs]
+
+
+def _change(new: float, old: float | None) -> str:
+    """`` +12%``; nothing where it is the same or cannot be compared."""
+    if not old or old < 0 or abs(new / old - 1) < _SAME:
+        return ""
+    return f" {(new / old - 1) * 100:+.0f}%"
 
 
 def _others(plans: Plans) -> Iterable[Row]:
@@ -218,11 +244,12 @@ def _illegal(illegal: Sequence[Illegal], whole: bool) -> Iterable[Row]:
         whose = f", {build}" if build else ""
         label = f"{_names(alike, whole)}{last}: "
         yield Row(f"{alike[0].because} ({alike[0].rule}{whose})", indent=2, label=label)
-        heals = list(dict.fromkeys(one.heals for one in alike if one.heals))
-        if len(heals) == 1:
-            yield Row(heals[0], (Cell("heals:", 7, "bold cyan"),), indent=4)
-        elif heals:
-            texts = (f"{layout_name(one.parallel)} {one.heals}" for one in alike if one.heals)
+        heals: dict[str, list[Illegal]] = {}
+        for one in alike:
+            if one.heals:
+                heals.setdefault(one.heals, []).append(one)
+        texts = [heal if len(heals) == 1 else f"{_names(of, whole)}: {heal}" for heal, of in heals.items()]
+        if texts:
             yield Row("; ".join(texts), (Cell("heals:", 7, "bold cyan"),), indent=4)
     if len(shown) < len(groups):
         yield Row(f"and {len(groups) - len(shown)} more rules (--all)", indent=2, style="dim")

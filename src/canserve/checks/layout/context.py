@@ -29,7 +29,8 @@ def run(reader: Reader, case: Case) -> Verdict:
         raise NotApplicable("the config states no longest context")
     if found.context <= limit:
         return Yes(f"{found.context} tokens are within the {limit} that the model's config allows")
-    fix = f"ask for a context of at most {limit}, or override the config's rope scaling"
+    fits = max(min(limit, int(found.max_context.low)), 1)
+    fix = f"ask for a context of at most {fits} tokens, or override the config's rope scaling"
     return No(f"{found.context} tokens are more than the {limit} that the model's config allows", fix)
 
 
