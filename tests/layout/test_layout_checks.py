@@ -267,3 +267,8 @@ def test_weights_that_fit_and_leave_no_room_are_no_yes() -> None:
     tight = serves(memory(weights=gib(86), kv_available=gib(-1)), max_context=Quantity(0, 0, 0, "none"))
     assert isinstance(judged("weights-fit", question(), 1, serving=tight), Yes)
     assert isinstance(judged("cache-fits-context", question(), 1, serving=tight), No)
+
+
+def test_replicas_over_several_machines_are_doubted_by_their_places() -> None:
+    assert isinstance(judged("data-parallel-allowed", question(gpus=(3, 1)), 2, 1, 2), Unknown)
+    assert isinstance(judged("data-parallel-allowed", question(gpus=(2, 2)), 2, 1, 2), Yes)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from canserve.checks.case import Case
 from canserve.checks.layout.deployed import deployed
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.layout import stages
+from canserve.layout import replicas, stages
 from canserve.layout.judged import CONSTRAINTS, ROOM
 from canserve.layout.place import Room
 from canserve.layout.ruling import Constraint
@@ -25,6 +25,9 @@ def _judge(constraint: Constraint) -> Callable[[Reader, Case], Verdict]:
             raise NotApplicable("the layout does not cut this")
         healed = found.layouts.healed(found.parallel, ruling) if "tp" in constraint.axes else ruling
         reader.cite(healed.evidence)
+        if constraint is replicas.DATA and isinstance(healed.verdict, Yes) and found.placement is not None:
+            for _, doubt in replicas.straddling(found.layouts.question, found.placement):
+                return doubt
         return healed.verdict
 
     return run
