@@ -21,6 +21,12 @@ def test_rows_say_which_back_ends_serve_them_the_default_one_first() -> None:
     assert row(build, "LlamaForCausalLM").kind == "turbomind and pytorch"
 
 
+def test_a_row_stands_on_a_line_of_its_own() -> None:
+    build = read(MODERN)
+    lines = {name: row(build, name).at.line for name in ("LlamaForCausalLM", "SeeForConditionalGeneration")}
+    assert lines == {"LlamaForCausalLM": 3, "SeeForConditionalGeneration": 4}
+
+
 def test_tables_of_other_devices_and_removed_models_are_no_rows() -> None:
     build = read(MODERN)
     assert isinstance(build.registry, Known)

@@ -12,7 +12,7 @@ With ``--backend`` left out or not ``pytorch``, TurboMind is taken for all that 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from canserve.engines.lmdeploy.reading import (
@@ -131,14 +131,22 @@ def _listed(reading: Reading, path: str) -> dict[str, Entry] | None:
     table = next((constants[name] for name in LISTS if name in constants), None)
     if not isinstance(table, Table) or not table or table.opaque:
         raise reading.unknown(path, f"neither of {' and '.join(LISTS)} is a table")
+    lines = {**table.lines, **_lines(reading.tree(path))}
     found: dict[str, Entry] = {}
     for name, value in table.items():
         if not isinstance(name, str) or not isinstance(value, str | bool):
             raise reading.unknown(path, f"the row of {name} is neither a name nor yes or no")
         if value is not False:
             target = f"{CONVERTER}.{value}" if isinstance(value, str) else f"{CONVERTER}.{ENGINE}"
-            found[name] = Entry(target, Site(path, table.lines.get(name, 0)))
+            found[name] = Entry(target, Site(path, lines.get(name, 0)))
     return found
+
+
+def _lines(tree: ast.Module) -> dict[Hashable, int]:
+    """Where each row of ``dict(Arch='converter', ...)`` stands: it is one expression of many lines."""
+    calls = (node.value for node in tree.body if isinstance(node, ast.Assign))
+    rows = (row for call in calls if isinstance(call, ast.Call) for row in call.keywords)
+    return {row.arg: row.value.lineno for row in rows if row.arg}
 
 
 def _special_cases(reading: Reading) -> Iterator[tuple[str, tuple[str, ...]]]:
