@@ -140,6 +140,8 @@ def test_an_unknown_network_widens_the_interval() -> None:
     stated = known(asked([machine("dgx-spark")], Parallel(tp=2))).decode
     unstated = known(asked([replace(machine("dgx-spark"), inter_node=missing)], Parallel(tp=2))).decode
     assert unstated.low < stated.low
+    assert "a network that is not stated" in unstated.why
+    assert "not stated" not in stated.why
     assert unstated.high >= stated.high
 
 
@@ -214,3 +216,7 @@ def test_bandwidth_scales_what_waits_for_memory() -> None:
     slow, fast = known(asked([base])), known(asked([double]))
     assert slow.limit == "memory bandwidth"
     assert fast.decode_bound == pytest.approx(2 * slow.decode_bound)
+
+
+def test_speculation_is_left_out_and_that_is_said() -> None:
+    assert "speculation" in known(asked([machine()], speculative_config='{"method": "mtp"}')).decode.why

@@ -14,9 +14,9 @@ from canserve.subjects.machine import Machine
 GIGA = 1e9
 MICRO = 1e-6
 UNKNOWN_INSIDE = LinkKind(
-    "a link inside the machine that is not stated", Constant(20.0, 5.0, 100.0), flat=False
+    "a link inside the machine that is not stated", Constant(20.0, 5.0, 100.0), growth=1.0
 )
-UNKNOWN_OUTSIDE = LinkKind("a network that is not stated", Constant(80.0, 18.0, 500.0), flat=False)
+UNKNOWN_OUTSIDE = LinkKind("a network that is not stated", Constant(80.0, 18.0, 500.0), growth=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,11 @@ class Link:
 
     kind: LinkKind
     rate: Constant
+
+    @property
+    def stated(self) -> bool:
+        """Whether the machine says what kind of link it is."""
+        return self.kind not in (UNKNOWN_INSIDE, UNKNOWN_OUTSIDE)
 
     @property
     def name(self) -> str:
@@ -36,8 +41,8 @@ class Link:
         if ranks < 2:
             return 0.0
         latency = _pick(self.kind.latency, end, smaller_is_faster=True) * MICRO
-        hops = 1 if self.kind.flat else max(1, ceil(log2(ranks)))
-        return latency * hops + 2 * (ranks - 1) / ranks * size / self._reached(end)
+        rounds = 1 + self.kind.growth * (ceil(log2(ranks)) - 1)
+        return latency * rounds + 2 * (ranks - 1) / ranks * size / self._reached(end)
 
     def send(self, size: float, end: str) -> float:
         """Seconds until ``size`` bytes are on the other side; one way is about half of an all-reduce."""

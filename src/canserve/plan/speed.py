@@ -99,10 +99,11 @@ def speed(request: Request, serving: Serving | None = None, how: Fact[Loading] |
             return device.machine.bandwidth
     course = _course(request, tensors.value, loads, wide.value)
     batch, context = _load(request.options, serving)
-    alone = _quantity(lambda end: _alone(course, end), f"one sequence of {ALONE:.0f} tokens")
+    remarks = _remarks(course, request.options)
+    alone = _quantity(lambda end: _alone(course, end), f"one sequence of {ALONE:.0f} tokens{remarks}")
     many = _quantity(
         lambda end: _saturated(course, batch, context, end),
-        f"{batch} sequences of {context:.0f} tokens on average",
+        f"{batch} sequences of {context:.0f} tokens on average{remarks}",
     )
     chunk = int(_option(request.options, CHUNK) or PROMPT)
     unstated = any(_peak(course, at) is None for at in range(len(course.stages)))
@@ -176,6 +177,16 @@ def _load(options: Mapping[str, object], serving: Serving | None) -> tuple[int, 
 def _option(options: Mapping[str, object], names: Sequence[str]) -> float | None:
     found = (options.get(name) for name in names)
     return next((float(value) for value in found if isinstance(value, int | float) and value > 0), None)
+
+
+def _remarks(course: Course, options: Mapping[str, object]) -> str:
+    """What makes a figure of decoding wider, or is not in it."""
+    links = [course.group] * (course.parallel.tp > 1) + [course.hop] * course.remote
+    unstated = next((link.name for link in links if not link.stated), None)
+    words = f", over {unstated}" if unstated else ""
+    if any(name.startswith("speculative") and value for name, value in options.items()):
+        words += ", before what speculation saves"
+    return words
 
 
 def _step(course: Course, stage: int, tokens: float, cache: float, scores: float, end: str) -> Step:

@@ -13,7 +13,7 @@ from canserve.memory.weights.loading import Loading
 from canserve.subjects.parallel import Placement
 from canserve.subjects.tensor import Tensor
 
-KERNELS = {"attention": 7, "latent": 10, "dense": 4, "experts": 9, "shared": 4, "recurrent": 8}
+KERNELS = {"attention": 7, "latent": 13, "dense": 4, "experts": 9, "shared": 4, "recurrent": 8}
 """Kernels of one part of a layer in a captured graph, norm included: a dense layer has about eleven (norm, QKV,
 rotary embedding, cache write, attention, its reduction, output; norm, gate and up, activation, down)."""
 SCALES = ("scale", "scales", "scale_inv", "zeros", "qzeros", "zero_point", "g_idx", "absmax")

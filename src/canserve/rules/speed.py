@@ -28,8 +28,8 @@ class LinkKind:
 
     name: str
     latency: Constant
-    flat: bool
-    """Whether more ranks take no longer."""
+    growth: float
+    """What each doubling of the ranks adds, as a share of it."""
 
 
 @cache
@@ -56,4 +56,4 @@ def named_link(name: str) -> LinkKind:
 
 def _kind(row: Row) -> LinkKind:
     latency = Constant(*(float(row.values[end]) for end in ("latency", "low", "high")))
-    return LinkKind(row.text("name"), latency, bool(row.values.get("flat")))
+    return LinkKind(row.text("name"), latency, float(row.values["growth"]))
