@@ -92,6 +92,23 @@ _GRANITE = {
     "max_position_embeddings": 131072, "torch_dtype": "bfloat16",
 }  # fmt: skip
 
+_KIMI_VL = {
+    "model_type": "kimi_vl", "architectures": ["KimiVLForConditionalGeneration"], "torch_dtype": "bfloat16",
+    "text_config": {
+        "model_type": "deepseek_v3", "vocab_size": 163840, "hidden_size": 2048, "intermediate_size": 11264,
+        "moe_intermediate_size": 1408, "num_hidden_layers": 27, "num_attention_heads": 16,
+        "num_key_value_heads": 16, "n_shared_experts": 2, "n_routed_experts": 64, "num_experts_per_tok": 6,
+        "kv_lora_rank": 512, "q_lora_rank": None, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+        "v_head_dim": 128, "first_k_dense_replace": 1, "moe_layer_freq": 1, "max_position_embeddings": 131072,
+        "tie_word_embeddings": False,
+    },
+    "vision_config": {
+        "model_type": "moonvit", "patch_size": 14, "init_pos_emb_height": 64, "init_pos_emb_width": 64,
+        "num_attention_heads": 16, "num_hidden_layers": 27, "hidden_size": 1152, "intermediate_size": 4304,
+        "merge_kernel_size": [2, 2],
+    },
+}  # fmt: skip
+
 DERIVED: Mapping[str, tuple[str, Change]] = {
     "codellama/CodeLlama-7b-hf": (
         "codellama__CodeLlama-34b-hf",
@@ -104,6 +121,7 @@ DERIVED: Mapping[str, tuple[str, Change]] = {
     "redhatai/Llama-3.3-70B-Instruct-quantized.w8a8": ("meta-llama__Meta-Llama-3.1-70B", _INT8),
     "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16": ("meta-llama__Meta-Llama-3.1-8B", _gptq),
     "RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8": ("Qwen__Qwen2.5-7B-Instruct", lambda config: _INT8(_QWEN2_5(config))),
+    "moonshotai/Kimi-VL-A3B-Instruct": ("", lambda _: _KIMI_VL),
     "moonshotai/Kimi-Dev-72B": ("Qwen__Qwen2.5-72B-Instruct", _numbers()),
     "ThaiLLM/ThaiLLM-30B": ("Qwen__Qwen3-30B-A3B", _numbers()),
     "ThaiLLM-30B NVFP4 (ModelOpt; Qwen3-30B-A3B architecture)": ("Qwen__Qwen3-30B-A3B", _modelopt),
