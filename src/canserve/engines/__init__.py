@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from canserve.engines.sources import Sources
-from canserve.facts import Fact
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
-from canserve.subjects.build import Build, Identity, Transformers, Want
+if TYPE_CHECKING:  # whoever asks for the names alone loads none of it
+    from canserve.engines.sources import Sources
+    from canserve.facts import Fact
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
+    from canserve.subjects.build import Build, Identity, Transformers, Want
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ GATES = (REGISTERED, MODULE_PRESENT, PARSABLE, SATISFIED, REMOTE)
 """The checks that decide whether a release serves an architecture at all."""
 LEFT_OUT = frozenset(
     {
-        "attention_backends", "draft_classes", "flag_syntax", "flags", "kv_cache_dtypes", "launchers",
-        "reasoning_parsers", "requires", "speculative", "tool_parsers", "vendor_quantization",
+        "attention_backends", "draft_classes", "flag_syntax", "flags", "gguf_projectors", "gguf_types",
+        "gguf_vocabularies", "kv_cache_dtypes", "launchers", "reasoning_parsers", "requires", "speculative",
+        "tool_parsers", "vendor_quantization",
     }
 )  # fmt: skip
 """Fields of a build that none of these checks reads."""
@@ -186,6 +187,9 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
         return Answer("unknown", None, "unknown", build.why), None
     model, case = asked.model, Case(asked.model, build.value, wish=asked.wish)
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
+        own = build.value.gguf_architectures
+        if isinstance(own, Known) and own.value and model.gguf_architecture.value not in own.value:
+            return Answer("none", None, "no", ""), None
         return _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more)), None
     if gguf_only(build.value):
         return _by_converter(asked, case), None
