@@ -36,10 +36,12 @@ ALL = "all"
 
 def tokens(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """``262144`` or ``256k``."""
+    if value is None:
+        return None
     from canserve.plan.wishes import read_count
 
     try:
-        return None if value is None else read_count(value)
+        return read_count(value)
     except ValueError as error:
         raise click.BadParameter(f"{error}.", ctx, param) from error
 

@@ -11,6 +11,7 @@ from canserve.memory.fields import Fields, Lacking
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrent, Span
 from canserve.memory.layers.text import decoder
+from canserve.memory.remembered import per_model
 from canserve.subjects.model import Model
 
 DRAFTED = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_nextn_layers")
@@ -70,6 +71,19 @@ def _looks_back(mixer: object) -> bool:
 
 def model_facts(model: Model, config: Mapping[str, Any]) -> ModelFacts:
     """The numbers of a model. Raises Lacking."""
+    if isinstance(model.config, Known) and model.config.value is config:
+        return _own(model)
+    return _facts(model, config)
+
+
+@per_model
+def _own(model: Model) -> ModelFacts:
+    """By its own config, which it is known to have."""
+    assert isinstance(model.config, Known)
+    return _facts(model, model.config.value)
+
+
+def _facts(model: Model, config: Mapping[str, Any]) -> ModelFacts:
     found = decoder(config)
     fields = found.fields
     layers = read_layers(config)
