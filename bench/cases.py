@@ -12,7 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
-FAMILY = {"vllm": "vllm", "sglang": "sglang"}
+FAMILY = {name: name for name in ("vllm", "sglang", "lmdeploy", "transformers")}
 """Engines that static reading covers; rows of others are counted as out of scope."""
 CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(For|Model|LM|MTP)[A-Za-z0-9_]*$")
 QUANT_CONFIGS: dict[str, dict[str, Any]] = {

@@ -54,6 +54,8 @@ def release_for(one: Row) -> str | None:
     """The release that stands for a row's version: itself, or the first one made from newer source."""
     assert one.engine is not None
     known = releases(one.engine)
+    if not known:  # an engine whose releases are not indexed: the row's own release is judged
+        return one.version
     if one.version is None:
         return str(known[-1])
     wanted = Version(one.version)
