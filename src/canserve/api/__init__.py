@@ -128,7 +128,12 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
     quantization = _value(model.quantization, None)
     methods = {wish.quantization} if wish.quantization else set()
     if quantization is not None:
-        methods |= {quantization.method, quantization.declared, *quantization.aliases}
+        methods |= {
+            quantization.method,
+            quantization.declared,
+            quantization.declared.lower(),
+            *quantization.aliases,
+        }
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value:
         methods.add("gguf")
     return Want(

@@ -136,4 +136,9 @@ def _whole(quantity: Quantity) -> Quantity:
 
 
 def _number(number: float) -> float:
-    return int(number) if float(number).is_integer() or abs(number) >= 1e6 else round(number, 4)
+    short = round(number) if abs(number) >= WHOLE else round(float(number), 4)
+    return int(short) if float(short).is_integer() else short
+
+
+WHOLE = 1e6
+"""From here on no fraction says anything."""
