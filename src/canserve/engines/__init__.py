@@ -73,7 +73,7 @@ LIBRARIES = frozenset({"transformers"})
 """Engines that others bring along as their library: one of these counts only where there is no other."""
 
 
-NAMES = ("vllm", "sglang", "lmdeploy", "llama.cpp", "transformers")
+NAMES = ("vllm", "sglang", "lmdeploy", "tensorrt-llm", "llama.cpp", "transformers")
 """All engines, in the order in which they are tried on a tree; to be had without their readers."""
 
 
@@ -83,9 +83,10 @@ def engines() -> tuple[Engine, ...]:
     from canserve.engines.llamacpp import LlamaCpp
     from canserve.engines.lmdeploy import LMDeploy
     from canserve.engines.sglang import SGLang
+    from canserve.engines.tensorrt_llm import TensorRTLLM
     from canserve.engines.vllm import VLLM
 
-    return (VLLM(), SGLang(), LMDeploy(), LlamaCpp(), HuggingFace())
+    return (VLLM(), SGLang(), LMDeploy(), TensorRTLLM(), LlamaCpp(), HuggingFace())
 
 
 def engine_named(name: str) -> Engine | None:

@@ -63,6 +63,8 @@ def scheme_known(reader: Reader, case: Case) -> Verdict:
     if not found:
         raise NotApplicable(f"the build does not list {quantization.method}: see quantization-registered")
     known = frozenset(name for one in found for name in reader.read(one.method.schemes))
+    if quantization.algorithms and known.issuperset(quantization.algorithms):
+        return Yes(f"the build knows {', '.join(quantization.algorithms)} by that name")
     version = reader.read(case.build.identity.version)
     experts = has_experts(reader, case) and not _experts_ignored(quantization)
     inside = Inside(quantization.method, case.build.identity.engine, version, known, experts)

@@ -17,6 +17,11 @@ from canserve.trees.names import below
 from canserve.trees.tree import Hole, Tree
 from canserve.trees.view import Part, joined
 
+ON_INDEX = "on the package index"
+"""In the origin of a tree that is a release there."""
+ELSEWHERE = (
+    "name an environment in which it is installed, its source tree, or a folder copied out of an image"
+)
 _MAX_PLUGINS = 2_000
 
 
@@ -114,7 +119,7 @@ def discover(
         found = _look_for(group, tree, outside) if group else None
         if found is not None:
             return found
-    return _nowhere(tree, sought)
+    return _nowhere(tree, sought, wanted)
 
 
 def _look_for(sought: Sequence[Engine], tree: Tree, outside: Outside | None) -> Found | Missing | None:
@@ -159,10 +164,15 @@ def _nothing(walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engi
     return None
 
 
-def _nowhere(tree: Tree, sought: Sequence[Engine]) -> Missing:
-    """There is no engine."""
+def _nowhere(tree: Tree, sought: Sequence[Engine], wanted: str | None) -> Missing:
+    """There is no engine; of a release on the package index: it is a stub."""
     names = " or ".join(engine.package for engine in sought)
     evidence = Evidence(tree.subject, "every folder", f"no {names}")
+    if wanted is not None and ON_INDEX in tree.origin:
+        why = (
+            f"the package index holds only a stub, without {names}: installing it fetches that from elsewhere"
+        )
+        return Missing(Cause.UNAVAILABLE, why, (evidence,), ELSEWHERE)
     ask = "name an environment, a wheel or a source tree that has one"
     return Missing(Cause.UNAVAILABLE, f"no {names} in it", (evidence,), ask)
 
