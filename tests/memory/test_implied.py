@@ -131,6 +131,20 @@ def test_an_unknown_family_is_not_taken_for_llama(tmp_path: Path, family: str) -
     assert tensors_of(read_model(str(tmp_path))) == found
 
 
+def test_layers_that_are_known_make_no_list_by_themselves(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA | {"model_type": "plamo3"}))
+    found = implied(read_model(str(tmp_path)))
+    assert isinstance(found, Missing) and found.why == "the parameter list of model type plamo3 is not known"
+    assert found.ask == "point to the folder or Hub id with headers"
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_outer_config_says_whether_the_head_is_tied(shared: Path, tied: bool) -> None:
+    config = json.loads((shared / "models" / "Qwen__Qwen3-VL-4B-Instruct" / "config.json").read_text())
+    config["text_config"].pop("tie_word_embeddings", None)
+    assert ("lm_head.weight" in names(config | {"tie_word_embeddings": tied})) is not tied
+
+
 def test_a_known_decoder_with_an_unknown_tower_is_unknown() -> None:
     with pytest.raises(UnknownFamily):
         implied_tensors({"model_type": "newvl", "text_config": LLAMA, "vision_config": {"depth": 3}}, None)

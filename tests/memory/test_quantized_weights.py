@@ -184,6 +184,31 @@ def test_mixed_precision_goes_by_module(shared: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("folder", "experts", "attention"),
+    [
+        ("deepseek-ai__DeepSeek-V4-Flash", ("I8", "F8_E8M0"), "F8_E4M3"),
+        ("nvidia__DeepSeek-V4-Flash-NVFP4", ("U8", "F8_E4M3"), "F8_E4M3"),
+        ("sgl-project__DeepSeek-V4-Flash-FP8", ("F8_E4M3", "F8_E8M0"), "F8_E4M3"),
+    ],
+)
+def test_experts_of_other_bits_than_the_rest(
+    shared: Path, folder: str, experts: tuple[str, str], attention: str
+) -> None:
+    found = implied(read_model(str(shared / "models" / folder)))
+    assert isinstance(found, Known)
+    by_name = {tensor.name: tensor for tensor in found.value}
+    weight = by_name["layers.5.ffn.experts.*.w1.weight"]
+    scales = [
+        each
+        for name, each in by_name.items()
+        if name.startswith("layers.5.ffn.experts.*.w1.") and "scale" in name
+    ]
+    assert (weight.dtype, scales[0].dtype) == experts
+    assert by_name["layers.5.attn.wq_b.weight"].dtype == attention
+    assert by_name["layers.5.ffn.shared_experts.w1.weight"].dtype == "F8_E4M3"
+
+
+@pytest.mark.parametrize(
     ("pattern", "module", "expected"),
     [
         ("lm_head", "lm_head", True),

@@ -61,6 +61,8 @@ class Choice:
     schemes: tuple[Scheme, ...]
     layers: Mapping[str, Scheme]
     """Modules named one by one (ModelOpt's mixed precision); empty: ``schemes`` go by their targets."""
+    beneath: bool
+    """Whether those lie over another quantization, which all other modules keep."""
     scales: str
     """Dtype of block scales."""
     cache: bool
@@ -79,32 +81,43 @@ class Choice:
             raise Lacking(field, f"{method}, whose stored tensors are not known")
         if not quantization.schemes:
             raise Lacking(f"{field}: the number of bits")
+        layers = _listed(quantization)
+        beneath = bool(layers) and method != "modelopt_mixed"
+        # Over another quantization the list names what kept that one.
+        left = () if beneath else quantization.ignored
         return cls(
             form=form,
-            ignored=Ignored(quantization.ignored, f"{field}: modules left unquantized"),
+            ignored=Ignored(left, f"{field}: modules left unquantized"),
             schemes=quantization.schemes,
-            layers=_listed(quantization),
+            layers=layers,
+            beneath=beneath,
             scales=scales,
             cache=quantization.kv_cache is not None and method.startswith("modelopt"),
             decoder_only=any(f" {key}." in field for key in DECODERS),
             apart=method != "mxfp4",
         )
 
-    def scheme(self, module: str) -> Scheme | None:
+    def of_module(self, module: str) -> tuple[Form, Scheme] | None:
         """How a module is quantized; None: not at all."""
         if self.ignored.leaves_out(module) or (self.decoder_only and spot(module).place is Place.TOWER):
             return None
         if self.layers:
             path = module.replace(".*.", ".").split(".")
             names = (".".join(path[:end]) for end in range(len(path), 0, -1))
-            return next((self.layers[name] for name in names if name in self.layers), None)
+            listed = next((self.layers[name] for name in names if name in self.layers), None)
+            if listed is not None or not self.beneath:
+                return None if listed is None else (_modelopt, listed)
+        scheme = self._targeted(module)
+        return None if scheme is None else (self.form, scheme)
+
+    def _targeted(self, module: str) -> Scheme | None:
+        """The scheme whose targets name the module, else the one for all linear layers."""
         experts = ".experts." in f".{module}."
         for scheme in self.schemes[::-1]:
             if not scheme.targets or "Linear" in scheme.targets:
                 continue
-            if (scheme.targets == ("experts",) and experts) or Ignored(scheme.targets, "targets").leaves_out(
-                module
-            ):
+            by_name = Ignored(scheme.targets, "quantization_config: targets")
+            if (scheme.targets == ("experts",) and experts) or by_name.leaves_out(module):
                 return scheme
         return next((each for each in self.schemes if not each.targets or "Linear" in each.targets), None)
 
@@ -116,7 +129,7 @@ def _listed(quantization: Quantization) -> Mapping[str, Scheme]:
     layers = raw.get("quantized_layers") or (
         inner.get("quantized_layers") if isinstance(inner, Mapping) else None
     )
-    if not isinstance(layers, Mapping) or quantization.method != "modelopt_mixed":
+    if not isinstance(layers, Mapping):
         return {}
     by_name = {scheme.format: scheme for scheme in quantization.schemes}
     found = {}
@@ -134,14 +147,15 @@ def _stored(part: Part, choice: Choice | None, dtype: str) -> Iterator[Tensor]:
     if isinstance(part, Plain):
         yield Tensor(part.name, part.shape, part.dtype or dtype, part.copies)
         return
-    scheme = choice.scheme(part.name) if choice is not None else None
-    if choice is None or scheme is None:
+    how = choice.of_module(part.name) if choice is not None else None
+    if choice is None or how is None:
         yield _plain(part, dtype)
         if part.bias:
             yield Tensor(f"{part.name}.bias", (part.outputs,), dtype, part.copies)
         return
     for linear in _apart(part) if part.experts and choice.apart else (part,):
-        for ending, shape, kind in choice.form(Matrix(linear, scheme, dtype)):
+        form, scheme = how
+        for ending, shape, kind in form(Matrix(linear, scheme, dtype)):
             yield Tensor(linear.name + ending, shape, kind or choice.scales, linear.copies)
         if linear.bias:
             yield Tensor(f"{linear.name}.bias", (linear.outputs,), dtype, linear.copies)
