@@ -18,7 +18,9 @@ from canserve.layout.judged import Judged
 from canserve.layout.question import Question
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Serving
+from canserve.subjects.model import Quantization, Scheme
 from canserve.subjects.parallel import Device, Parallel
+from canserve.subjects.tensor import Tensor
 from canserve.units import Bytes
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
@@ -272,3 +274,49 @@ def test_weights_that_fit_and_leave_no_room_are_no_yes() -> None:
 def test_replicas_over_several_machines_are_doubted_by_their_places() -> None:
     assert isinstance(judged("data-parallel-allowed", question(gpus=(3, 1)), 2, 1, 2), Unknown)
     assert isinstance(judged("data-parallel-allowed", question(gpus=(2, 2)), 2, 1, 2), Yes)
+
+
+GPTQ = Quantization(
+    "gptq", "gptq", "config.json", (Scheme(4, "int", "group", 128, None, None, None, None),), (), None, {}
+)  # fmt: skip
+NARROW = {**MOE, "moe_intermediate_size": 1536, "intermediate_size": 12288}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "tp", "expected"),
+    [
+        ("vllm", "0.25.1", 4, Yes),
+        ("vllm", "0.25.1", 8, Yes),  # groups are halved to 64
+        ("vllm", "0.9.1", 8, Unknown),
+        ("sglang", "0.5.9", 8, Unknown),
+    ],
+)
+def test_groups_of_experts(engine: str, version: str, tp: int, expected: type) -> None:
+    asked = replace(question(MOE, engine=engine, version=version), model=model(NARROW, GPTQ))
+    assert isinstance(judged("quantization-blocks-divide", asked, tp), expected)
+
+
+def test_groups_of_linear_layers_are_cut_along_the_inputs_alone() -> None:
+    narrow = {**LLAMA, "intermediate_size": 14336 + 64 * 8}  # 1856 inputs of down_proj a rank, 14.5 groups
+    old = replace(question(narrow, version="0.17.1"), model=model(narrow, GPTQ))
+    verdict = judged("quantization-blocks-divide", old, 8)
+    assert isinstance(verdict, No)
+    assert "down_proj leaves 1856 inputs" in verdict.because
+
+
+def test_headers_say_what_is_quantized() -> None:
+    names = (("q_proj", 4096), ("k_proj", 1024), ("v_proj", 1024), ("o_proj", 4096))
+    attention = [Tensor(f"model.layers.0.self_attn.{n}.weight", (rows, 4096), "F8_E4M3") for n, rows in names]
+    mlp = Tensor("model.layers.0.mlp.down_proj.weight", (4096, 14336), "BF16")
+    config = {**LLAMA, "intermediate_size": 14400, "num_hidden_layers": 1}
+    stored = model(config, BLOCK_FP8, tensors=Known((*attention, mlp), SEEN))
+    asked = replace(question(config), model=stored)
+    assert isinstance(judged("quantization-blocks-divide", asked, 8), Yes)
+    wide = replace(mlp, shape=(4096, 14400), dtype="F8_E4M3")
+    full = replace(asked, model=model(config, BLOCK_FP8, tensors=Known((*attention, wide), SEEN)))
+    assert isinstance(judged("quantization-blocks-divide", full, 8), No)
+
+
+def test_a_checkpoint_whose_matrices_cannot_be_told_is_unknown() -> None:
+    strange = model(LLAMA, BLOCK_FP8, tensors=Known((Tensor("blob", (4096, 4096), "F8_E4M3"),), SEEN))
+    assert isinstance(judged("quantization-blocks-divide", replace(question(), model=strange), 4), Unknown)

@@ -63,6 +63,11 @@ def _divide(question: Question, parallel: Parallel) -> Ruling | None:
         return missing(found)
     if isinstance(sliced, Missing):
         return missing(sliced)
+    if not found.value:
+        why = (
+            f"which of the model's matrices are stored as {stored.method} could not be told from its tensors"
+        )
+        return unknown(why, "start it once", quantization, found)
     rulings = [
         _judge(question, stored, unit, piece) for piece, unit in _through(found.value, sliced.value, stored)
     ]

@@ -155,4 +155,7 @@ def _bits(quantization: Quantization) -> int:
 
 def scheme_of(matrix: Matrix, quantization: Quantization) -> Scheme | None:
     """The way of storing weights that a matrix has, by its bits; None: not told."""
-    return next((scheme for scheme in quantization.schemes if scheme.weight_bits == matrix.bits), None)
+    schemes = quantization.schemes
+    if len(schemes) == 1:
+        return schemes[0]
+    return next((scheme for scheme in schemes if scheme.weight_bits == matrix.bits), None)
