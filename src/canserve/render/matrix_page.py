@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 from html import escape as escape_html
@@ -43,6 +44,7 @@ autocapitalize="off" spellcheck="false">
 </div>
 </form>
 """
+_BREAK = re.compile(r"(?<=[a-z0-9_])(?=[A-Z])")
 
 
 def matrix_page(tables: Sequence[Matrix]) -> str:
@@ -59,7 +61,7 @@ def matrix_page(tables: Sequence[Matrix]) -> str:
     parts = [
         _HEAD.format(allowed=f"sha256-{digest}", style=style),
         "<body>\n<header>\n<h1>Which release serves it?</h1>\n",
-        f"<p>{_text(_about(columns))}</p>\n</header>\n<main>\n",
+        f"<p>{_text(_about(columns))}</p>\n{_links(tables)}</header>\n<main>\n",
         _FORM.format(engines=engines),
         *(part for table in tables for part in _section(table, _span(columns))),
         f"</main>\n<footer>\n{_notes(tables)}</footer>\n",
@@ -74,6 +76,13 @@ def _about(columns: Sequence[Column]) -> str:
         f"Read from the files of {count:,} releases of {len(columns)} engines, with canserve's index"
         f" {dated(columns)}. A bar shows when the releases that list a name came out."
     )
+
+
+def _links(tables: Sequence[Matrix]) -> str:
+    if len(tables) < 2:
+        return ""
+    links = (f'<a href="#{table.table}">{_text(sections_of(table).title)}</a>' for table in tables)
+    return f'<nav aria-label="Tables">{"".join(links)}</nav>\n'
 
 
 def _notes(tables: Sequence[Matrix]) -> str:
@@ -111,7 +120,7 @@ def _section(table: Matrix, span: tuple[int, int]) -> Iterable[str]:
         ever = [str(at) for at, column in enumerate(table.columns) if column.engine in row]
         now = [at for at in ever if _current(table, int(at), row[table.columns[int(at)].engine])]
         yield f'<tr role="row" data-d="{_text(first)}" data-e="{" ".join(ever)}" data-n="{" ".join(now)}">'
-        yield f'<th role="rowheader" scope="row">{_text(name)}</th>'
+        yield f'<th role="rowheader" scope="row">{_name(name)}</th>'
         for at in range(len(table.columns)):
             yield _cell(table, at, name, span)
         yield "</tr>\n"
@@ -164,6 +173,11 @@ def _day(text: str) -> int | None:
         return date.fromisoformat(text).toordinal()
     except ValueError:
         return None
+
+
+def _name(name: str) -> str:
+    """A name that may be broken before its capitals, where a line is too short for it."""
+    return _BREAK.sub("<wbr>", _text(name)) if name.isidentifier() else _text(name)
 
 
 def _text(text: str) -> str:

@@ -27,11 +27,17 @@ class Section:
 
 _SECTIONS = {
     "architectures": Section("Architectures", "architectures", "Architecture"),
+    "gguf_architectures": Section(
+        "GGUF",
+        "GGUF architectures",
+        "GGUF architecture",
+        "Values of general.architecture in a GGUF file. Engines that leave GGUF files to transformers are not here.",
+    ),
     "quantization": Section(
         "Quantization",
         "quantization methods",
         "Method",
-        "Names that a checkpoint's config or --quantization may give; from 7.5: the least CUDA compute capability "
+        "Names that a checkpoint's config or --quantization may give; from capability 7.5: the least CUDA compute capability "
         "that the method asks for.",
     ),
 }
@@ -93,14 +99,14 @@ def _cell(table: Matrix, name: str, engine: str) -> str:
 
 
 def least_of(table: Matrix, name: str, engine: str) -> str:
-    """``from 7.5``: the least compute capability of a method; empty: none is set, or none is known."""
+    """``from capability 7.5``: the least compute capability of a method; empty: none is set, or none is known."""
     match table.capability(name, engine):
         case None | "none":
             return ""
         case "unread":
-            return "from: unread"
+            return "minimum unread"
         case text:
-            return f"from {text}"
+            return f"from capability {text}"
 
 
 def _rows(table: Matrix, width: int | None) -> Iterable[Row]:

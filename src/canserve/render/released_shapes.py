@@ -123,5 +123,5 @@ class MatrixShape:
     """Output of `canserve matrix --format json`."""
 
     version: Annotated[Literal[1], "Of this format."]
-    tables: Annotated[Mapping[str, TableShape], "`architectures` or `quantization`."]
+    tables: Annotated[Mapping[str, TableShape], "`architectures`, `quantization` or `gguf_architectures`."]
     index: Annotated[tuple[IndexedShape, ...], "The engines, as far as the index knows them."]

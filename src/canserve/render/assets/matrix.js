@@ -17,6 +17,7 @@
     })),
   }));
   let ordered = "name";
+  let changed = false;
 
   // A row fits when its name holds every word, and every chosen engine lists it (now, or once and no more).
   const fits = (it, words, engines) => {
@@ -60,6 +61,7 @@
   };
 
   const remember = (engines) => {
+    if (!changed) return; // an address that names a section stays as it is
     const state = new URLSearchParams();
     if (q.value) state.set("q", q.value);
     if (engines.length) state.set("engine", engines.join(" "));
@@ -81,6 +83,7 @@
 
   let waiting = 0;
   form.addEventListener("input", () => {
+    changed = true;
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(show);
   });
@@ -93,6 +96,14 @@
     }
   });
   document.body.classList.add("on");
+
+  // What sticks to the top hides what is below it: headings and column names keep clear of it.
+  const bar = () => {
+    const stuck = getComputedStyle(form).display === "contents" ? form.querySelector(".find") : form;
+    document.documentElement.style.setProperty("--top", `${Math.round(stuck.getBoundingClientRect().height)}px`);
+  };
+  addEventListener("resize", bar);
   if (location.hash.includes("=")) recall();
   show();
+  bar();
 })();
