@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from canserve.api.planning import Asked as Asked
     from canserve.api.planning import PlanReport as PlanReport
     from canserve.api.planning import plan as plan
+    from canserve.api.released import SinceReport as SinceReport
+    from canserve.api.released import UnknownNameError as UnknownNameError
+    from canserve.api.released import matrix as matrix
+    from canserve.api.released import since as since
     from canserve.facts import Cause as Cause
     from canserve.facts import Evidence as Evidence
     from canserve.facts import Known as Known
@@ -41,6 +45,7 @@ _HOME = {
         "read_build", "read_machines", "read_model",
     ),
     "canserve.api.planning": ("Asked", "PlanReport", "plan"),
+    "canserve.api.released": ("SinceReport", "UnknownNameError", "matrix", "since"),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
     "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),
 }  # fmt: skip

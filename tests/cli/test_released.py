@@ -209,6 +209,18 @@ def test_nothing_asks_the_network(tmp_path: Path) -> None:
             server.accept()
 
 
+def test_the_same_answers_from_python() -> None:
+    report = canserve.since("Qwen3NextForCausalLM")
+    printed = json.loads(run("since", "Qwen3NextForCausalLM", "--format", "json").stdout)
+    first = [one.usable[0].run.first.version for one in report.answers[0].engines if one.usable]
+    assert first == [one["first"] for one in printed["answers"][0]["engines"] if one["first"]]
+    (table,) = canserve.matrix(names=["qwen3nextforcausallm"])
+    assert "Qwen3NextForCausalLM" in table.rows
+    with pytest.raises(canserve.UnknownNameError) as error:
+        canserve.since("Qwen3NextForCausalL")
+    assert error.value.nearest[0] == "Qwen3NextForCausalLM"
+
+
 def test_check_from_the_index_is_quick(tmp_path: Path) -> None:
     model = str(tiny.model(tmp_path / "model", "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration"))
     arguments = ("check", model, "--offline", "--on", "profile:dgx-spark")

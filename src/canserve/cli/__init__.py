@@ -62,6 +62,7 @@ def root() -> None:
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
     canserve check ./model --build ./venv --on profile:dgx-spark
+    canserve since Qwen3NextForCausalLM
 
     Exit codes: 0 all yes, 1 some no, 3 no "no" but some unknown, 2 usage, 4 canserve itself failed.
     """
