@@ -82,7 +82,7 @@ _NVFP4 = _compressed(
 )
 _SIGLIP = {
     "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
-    "patch_size": 14, "image_size": 896,
+    "patch_size": 14, "image_size": 896, "vision_use_head": False,
 }  # fmt: skip
 _GEMMA3 = _numbers(vision_config=_SIGLIP, rope_scaling={"rope_type": "linear", "factor": 8.0})
 _QWEN2_5 = _numbers(vocab_size=152064, max_position_embeddings=32768)

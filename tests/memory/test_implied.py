@@ -21,7 +21,9 @@ from canserve.memory.weights.stored import contradictions, tensors_of
 from canserve.probes.model.reading import read_model
 from canserve.subjects.tensor import Tensor
 
-META = json.loads((Path(__file__).parent / "meta_device.json").read_text())["models"]
+HERE = Path(__file__).parent
+META = json.loads((HERE / "meta_device.json").read_text())["models"]
+FAMILIES = json.loads((HERE / "meta_families.json").read_text())["families"]
 
 LLAMA = {
     "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -45,6 +47,12 @@ def without_ahead(tensors: tuple[Tensor, ...]) -> list[Tensor]:
     return [tensor for tensor in tensors if spot(tensor.name, ahead).place is not Place.AHEAD]
 
 
+def fingerprint(tensors: list[Tensor]) -> str:
+    """Of names, shapes and copies."""
+    lines = sorted(f"{each.name} {'x'.join(map(str, each.shape))} {each.copies}" for each in tensors)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
 @pytest.mark.parametrize("folder", sorted(META))
 def test_equals_what_the_model_class_builds(shared: Path, folder: str) -> None:
     elements, digest = META[folder]
@@ -52,8 +60,15 @@ def test_equals_what_the_model_class_builds(shared: Path, folder: str) -> None:
     tensors = without_ahead(implied_tensors(config, None))
     assert sum(tensor.elements for tensor in tensors) == elements
     if digest is not None:  # names too, where that release of transformers writes them as published
-        lines = sorted(f"{each.name} {'x'.join(map(str, each.shape))} {each.copies}" for each in tensors)
-        assert hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] == digest
+        assert fingerprint(tensors) == digest
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_families_equal_their_classes(family: str) -> None:
+    config, elements, digest = (FAMILIES[family][key] for key in ("config", "elements", "digest"))
+    tensors = without_ahead(implied_tensors(config, None))
+    assert sum(tensor.elements for tensor in tensors) == elements
+    assert fingerprint(tensors) == digest
 
 
 def test_the_founding_model_equals_its_headers(root: Path) -> None:

@@ -15,7 +15,7 @@ STANDARD = frozenset(
         "helium", "hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan", "hunyuan_vl", "internlm", "internlm2",
         "internlm3", "intern_vl", "jais2", "jamba", "lfm2", "lfm2_moe", "llama", "llama4", "mimo",
         "mimo_v2_flash", "mimo_v2", "minicpm", "minimax_m1", "minimax_m2", "minimax_m3", "minimax_text_01",
-        "minimax", "ministral", "ministral3", "mistral", "mistral3", "mistral4", "mixtral", "nemotron",
+        "minimax", "ministral", "ministral3", "mistral", "mistral3", "mixtral", "nemotron",
         "nemotron_h", "olmo", "olmo2", "olmo3", "olmo_hybrid", "olmoe", "orion", "persimmon", "phi", "phi3",
         "phi3small", "phi3_v", "phi4mm", "phimoe", "plamo3", "qwen", "qwen2", "qwen2_5_vl", "qwen2_moe",
         "qwen2_vl", "qwen2_5_omni", "qwen3", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_next", "qwen3_vl",
@@ -31,7 +31,7 @@ LATENT = frozenset(
     {
         "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_vl_v2", "kimi_k2", "kimi_k25", "kimi_vl",
         "glm_moe_dsa", "glm4_moe_lite", "kimi_linear", "kimi_k3", "longcat_flash", "pangu_ultra_moe",
-        "bailing_hybrid", "openpangu", "mistral_large_3", "ax_k1", "deepseek_ocr",
+        "bailing_hybrid", "openpangu", "mistral_large_3", "mistral4", "ax_k1", "deepseek_ocr",
     }
 )  # fmt: skip
 """Those with multi-head latent attention, where the config gives ``kv_lora_rank``."""

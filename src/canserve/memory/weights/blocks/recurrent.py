@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from canserve.memory.fields import Fields, Lacking
+from canserve.memory.fields import Fields
 from canserve.memory.layers.kinds import Recurrence, Recurrent
 from canserve.memory.weights.blocks.draft import Draft
 
 
 def recurrent(draft: Draft, mixer: Recurrent, hidden: int, fields: Fields, family: str) -> None:
-    """The parameters of one such mixer. Raises Lacking for a kind whose list is not known."""
+    """The parameters of one such mixer. Raises Lacking."""
     match mixer.kind:
         case Recurrence.GDN:
             _gdn(draft, mixer, hidden, fused=family == "qwen3_next")
@@ -20,8 +20,8 @@ def recurrent(draft: Draft, mixer: Recurrent, hidden: int, fields: Fields, famil
             _mamba1(draft, mixer, hidden, fields, family)
         case Recurrence.SHORT_CONV:
             _short(draft, mixer, hidden, fields)
-        case _:
-            raise Lacking(fields.name("model_type"), f"{family} ({mixer.kind})")
+        case Recurrence.LIGHTNING:
+            _lightning(draft, mixer, hidden)
 
 
 def _gdn(draft: Draft, mixer: Recurrent, hidden: int, fused: bool) -> None:
@@ -94,6 +94,14 @@ def _mamba1(draft: Draft, mixer: Recurrent, hidden: int, fields: Fields, family:
         draft.norm("b_layernorm", mixer.state_dim)
         draft.norm("c_layernorm", mixer.state_dim)
     draft.linear("out_proj", hidden, channels, bias)
+
+
+def _lightning(draft: Draft, mixer: Recurrent, hidden: int) -> None:
+    width = mixer.heads * mixer.head_dim
+    draft.linear("qkv_proj", 3 * width, hidden)
+    draft.norm("norm", width)
+    draft.linear("output_gate", width, hidden)
+    draft.linear("out_proj", hidden, width)
 
 
 def _short(draft: Draft, mixer: Recurrent, hidden: int, fields: Fields) -> None:

@@ -96,6 +96,9 @@ _GRANITE = Moe("block_sparse_moe", "router.layer", experts="", stacked="granite"
 _HYBRID = replace(
     LLAMA, norms=("input_layernorm", "pre_ff_layernorm"), final_norm="final_layernorm", mlp="feed_forward"
 )
+_STATE = replace(
+    LLAMA, root="backbone", embedding="embeddings", final_norm="norm_f", norms=("norm",), attention="mixer"
+)
 
 STYLES: dict[str, Style] = {
     "llama": LLAMA,
@@ -155,6 +158,21 @@ STYLES: dict[str, Style] = {
     ),
     "nemotron-nas": LLAMA,
     "decilm": LLAMA,
+    "helium": LLAMA,
+    "jais2": replace(
+        LLAMA, norm_bias=True, qkv_bias=("attention_bias", True), output_bias=("attention_bias", True),
+        mlp_names=("up_proj", "down_proj"), gated=False, mlp_bias=("mlp_bias", True),
+    ),
+    "gpt_neox": replace(
+        LLAMA, root="gpt_neox", embedding="embed_in", final_norm="final_layer_norm", head="embed_out",
+        norm_bias=True, attention="attention", qkv=("query_key_value",), output="dense",
+        qkv_bias=("attention_bias", True), output_bias=("attention_bias", True),
+        mlp_names=("dense_h_to_4h", "dense_4h_to_h"), gated=False, mlp_bias=True,
+    ),
+    "glm4v": replace(
+        _PLAIN_MLP, qkv_bias=("attention_bias", True), output_bias=False, mlp_names=("gate_up_proj", "down_proj"),
+        norms=(*LLAMA.norms, "post_self_attn_layernorm", "post_mlp_layernorm"),
+    ),
     "mixtral": replace(_PLAIN_MLP, qkv_bias=False, output_bias=False, moe=_W123),
     "qwen2_moe": replace(_PLAIN_MLP, qkv_bias=("qkv_bias", True), output_bias=False, moe=_QWEN_MOE),
     "qwen3_moe": _HEAD_NORM,
@@ -178,6 +196,16 @@ STYLES: dict[str, Style] = {
     "glm_moe_dsa": replace(_PLAIN_MLP, moe=_CORRECTED),
     "glm4_moe_lite": replace(_PLAIN_MLP, moe=_CORRECTED),
     "glm4_moe": _GLM4_MOE,
+    "glm4v_moe": replace(_GLM4_MOE, qkv_bias=("attention_bias", True)),
+    "solar_open": replace(_PLAIN_MLP, moe=_CORRECTED),
+    "exaone_moe": replace(
+        _HEAD_NORM, qkv_bias=False, output_bias=False, moe=Moe(correction="e_score_correction_bias")
+    ),
+    "mistral4": replace(_PLAIN_MLP, moe=Moe(stacked="rows")),
+    "minimax": replace(_PLAIN_MLP, qkv_bias=False, output_bias=False, moe=_W123),
+    "mamba": _STATE,
+    "mamba2": _STATE,
+    "falcon_mamba": _STATE,
     "dots1": replace(_HEAD_NORM, moe=_CORRECTED),
     "minimax_m2": replace(
         _PLAIN_MLP, qkv_bias=False, output_bias=False, qk_norm="full",
@@ -233,8 +261,7 @@ STYLES: dict[str, Style] = {
         moe=Moe("feed_forward", names=("w1", "w3", "w2"), correction="expert_bias"),
     ),
     "nemotron_h": replace(
-        LLAMA, root="backbone", embedding="embeddings", final_norm="norm_f", norms=("norm",), attention="mixer",
-        mlp="mixer", mlp_names=("up_proj", "down_proj"), gated=False,
+        _STATE, mlp="mixer", mlp_names=("up_proj", "down_proj"), gated=False,
         moe=Moe("mixer", names=("", "up_proj", "down_proj"), correction="gate.e_score_correction_bias"),
     ),
     "kimi_linear": replace(
@@ -245,7 +272,7 @@ STYLES: dict[str, Style] = {
 """Families by model type without ``_text``. One that is not here is unknown."""
 
 ALIASES = {
-    "lfm2_moe": "lfm2", "deepseek_ref": "deepseek_v4", "kimi_k3": "kimi_linear", "step3p7": "step3p5", "step3p7_flash": "step3p5", "mimo_v2": "mimo_v2_flash",
+    "lfm2_moe": "lfm2", "deepseek_ref": "deepseek_v4", "minimax_text_01": "minimax", "minimax_m1": "minimax", "kimi_k3": "kimi_linear", "step3p7": "step3p5", "step3p7_flash": "step3p5", "mimo_v2": "mimo_v2_flash",
     "deepseek_llm": "llama", "deci_lm": "nemotron-nas", "mi_mo": "mimo", "mini_max_m2": "minimax_m2",
     "mini_max_m3": "minimax_m3", "kimi_k25": "kimi_k2", "qwen3_omni_moe": "qwen3_moe", "mi_mo_v2_flash":
     "mimo_v2_flash", "olmo_2": "olmo2", "deepseek_v3_2": "deepseek_v32",

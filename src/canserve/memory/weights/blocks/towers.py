@@ -124,7 +124,7 @@ def _qwen2_merger(draft: Draft, tower: Fields, width: int, out: int) -> None:
 
 
 def siglip(draft: Draft, tower: Fields, _whole: Fields, hidden: int) -> None:
-    """Gemma 3: SigLIP without its pooling head, and a projection."""
+    """Gemma 3: SigLIP, whose pooling head is there unless the config says otherwise, and a projection."""
     width, inner = tower.number("hidden_size"), tower.number("intermediate_size")
     patch = tower.number("patch_size")
     places = (tower.number("image_size") // max(patch, 1)) ** 2
@@ -140,9 +140,21 @@ def siglip(draft: Draft, tower: Fields, _whole: Fields, hidden: int) -> None:
                     draft.linear(f"self_attn.{name}", width, width, bias=True)
                 _pair(draft, "mlp.fc1", "mlp.fc2", width, inner)
         draft.norm("post_layernorm", width, bias=True)
+        if tower.flag("vision_use_head", True):
+            _pooling(draft, width, inner)
     with draft.under("multi_modal_projector"):
         draft.plain("mm_input_projection_weight", width, hidden)
         draft.plain("mm_soft_emb_norm.weight", width)
+
+
+def _pooling(draft: Draft, width: int, inner: int) -> None:
+    with draft.under("head"):
+        draft.plain("probe", 1, 1, width)
+        draft.plain("attention.in_proj_weight", 3 * width, width)
+        draft.plain("attention.in_proj_bias", 3 * width)
+        draft.linear("attention.out_proj", width, width, bias=True)
+        draft.norm("layernorm", width, bias=True)
+        _pair(draft, "mlp.fc1", "mlp.fc2", width, inner)
 
 
 def gemma4(draft: Draft, tower: Fields, whole: Fields, hidden: int) -> None:
@@ -275,6 +287,38 @@ def pixtral(draft: Draft, tower: Fields, whole: Fields, hidden: int) -> None:
         draft.linear("linear_2", hidden, hidden, bias)
 
 
+def glm4v(draft: Draft, tower: Fields, _whole: Fields, hidden: int) -> None:
+    """GLM-4.1V to GLM-4.6V: gated MLPs, a downsampling convolution and a gated merger."""
+    width, out = tower.number("hidden_size"), tower.number("out_hidden_size", default=hidden)
+    inner, patch = tower.number("intermediate_size"), tower.number("patch_size")
+    merge, frames = tower.number("spatial_merge_size"), tower.number("temporal_patch_size")
+    bias = tower.flag("attention_bias", False)
+    with draft.under("model.visual"):
+        places = (tower.number("image_size") // max(patch, 1)) ** 2
+        draft.plain("embeddings.position_embedding.weight", places, width)
+        draft.plain(
+            "patch_embed.proj.weight", width, tower.number("in_channels", default=3), frames, patch, patch
+        )
+        draft.plain("patch_embed.proj.bias", width)
+        for number in range(_depth(tower, tower.number("depth"))):
+            with draft.under(f"blocks.{number}"):
+                draft.norm("norm1", width)
+                draft.norm("norm2", width)
+                draft.linear("attn.qkv", 3 * width, width, bias)
+                draft.linear("attn.proj", width, width)
+                draft.linear("mlp.gate_proj", out, width)
+                _pair(draft, "mlp.up_proj", "mlp.down_proj", width, out, bias=False)
+        draft.norm("post_conv_layernorm", width)
+        draft.norm("post_layernorm", width)
+        draft.plain("downsample.weight", out, width, merge, merge)
+        draft.plain("downsample.bias", out)
+        with draft.under("merger"):
+            draft.linear("proj", out, out)
+            draft.norm("post_projection_norm", out, bias=True)
+            draft.linear("gate_proj", inner, out)
+            _pair(draft, "up_proj", "down_proj", out, inner, bias=False)
+
+
 def step(draft: Draft, tower: Fields, _whole: Fields, hidden: int) -> None:
     """Step-3.7: a transformer with layer scales, two downsampling convolutions and a projection."""
     width, inner = tower.number("hidden_size"), tower.number("intermediate_size")
@@ -318,6 +362,8 @@ WRAPPINGS: Mapping[str, Wrapping] = {
     "kimi_k3": Wrapping(*_OUTER, moonvit),
     "kimi_vl": Wrapping(*_OUTER, moonvit),
     "mistral3": Wrapping(*_OUTER, pixtral),
+    "glm4v": Wrapping("model.language_model", "lm_head", glm4v),
+    "glm4v_moe": Wrapping("model.language_model", "lm_head", glm4v),
     "step3p7": Wrapping("model", "lm_head", step),
 }
 """By the model type of the whole config."""
