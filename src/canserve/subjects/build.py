@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from canserve.facts import Cause, Fact, Known, Missing
+from canserve.subjects.gguf import NO_CONVERTER, Converted, Converter, GgufVocabularies
 from canserve.subjects.library import Transformers, TransformersTable
+from canserve.subjects.site import Site
 
 __all__ = [
     "CAPABILITIES",
@@ -40,18 +42,6 @@ __all__ = [
 
 NOT_ASKED = Missing(Cause.UNREACHED, "not asked for")
 """The value of a fact that nobody wanted: reading it would have cost bytes for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A place in a build: ``vllm/model_executor/models/registry.py``, line 212."""
-
-    file: str
-    line: int
-    """Counted from 1; 0: the file as a whole."""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,51 +249,6 @@ class AttentionBackend:
 
 CAPABILITIES = (60, 61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 """Compute capabilities, times ten, at which predicates are evaluated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A class of the Hub that a build's own converter turns into GGUF."""
-
-    architecture: str
-    """As config.json names it."""
-    name: str
-    """The converter's class, or script."""
-    part: str
-    """What it makes: ``text`` (the model) or ``mmproj`` (the projector beside it)."""
-    gguf: str | None
-    """The ``general.architecture`` it writes; None: a projector, or decided at run time."""
-    at: Site
-
-
-@dataclass(frozen=True, slots=True)
-class Converter:
-    """What a build that serves GGUF files turns into them."""
-
-    classes: Mapping[str, Converted]
-    projectors: Mapping[str, Converted]
-    """Those of the classes for which it can make the multimodal projector too."""
-    unnamed: tuple[Site, ...] = ()
-    """Scripts beside it that take checkpoints without looking at their class: not all is listed then."""
-    script: Site | None = None
-    """What is started to convert; None: a script for each class."""
-    quantizations: Mapping[str, Site] = field(default_factory=dict)
-    """Methods of quantized checkpoints that it takes apart, whatever the class."""
-
-
-NO_CONVERTER: Fact[Converter | None] = Known(None)
-
-
-@dataclass(frozen=True, slots=True)
-class GgufVocabularies:
-    """Which tokenizers inside GGUF files a build knows."""
-
-    models: Mapping[str, Site]
-    """Values of ``tokenizer.ggml.model``: ``llama``, ``gpt2`` ..."""
-    splits: Mapping[str, Site] | None
-    """Values of ``tokenizer.ggml.pre``: how text is split before it; None: the build does not look at it."""
-    split_models: tuple[str, ...] = ()
-    """Of the models those that need one of ``splits``."""
 
 
 @dataclass(frozen=True, slots=True)
