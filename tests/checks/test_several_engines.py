@@ -14,6 +14,7 @@ from canserve.checks.architecture import MODULE_PRESENT, REGISTERED
 from canserve.checks.case import Case, Wish
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED
 from canserve.checks.flags import CHECK as FLAGS
+from canserve.checks.kv_cache import KV_CACHE
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZATION
 from canserve.facts import Fact, Known
 from canserve.subjects.build import (
@@ -60,6 +61,59 @@ def test_the_answer_names_the_engines() -> None:
     verdict = ruling(REGISTERED, case(the_build=serving(FAST, FULL)))
     assert isinstance(verdict, Yes)
     assert "for fast and full" in verdict.because
+
+
+ONLY = Known({FULL: "--backend full"}, seen())
+
+
+def test_a_flag_may_leave_an_engine_that_does_not_have_the_class() -> None:
+    flags = Wish(flags={"--backend": "full"})
+    verdict = ruling(REGISTERED, case(the_build=serving(FAST, engine_flags=ONLY), wish=flags))
+    assert isinstance(verdict, No)
+    assert verdict.because == "SmallForCausalLM is registered for fast, not for full"
+    assert verdict.fix == "leave --backend full out"
+    both = ruling(REGISTERED, case(the_build=serving(FAST, FULL, engine_flags=ONLY), wish=flags))
+    assert isinstance(both, Yes)
+    assert both.because.endswith("for full")
+    other = Wish(flags={"--backend": "fast"})
+    assert isinstance(ruling(REGISTERED, case(the_build=serving(FULL, engine_flags=ONLY), wish=other)), Yes)
+
+
+def test_only_the_engine_that_a_flag_leaves_is_asked_about_weights() -> None:
+    only = replace(AWQ, takers=AWQ.takers[:1])
+    built = serving(FAST, FULL, quantization=Known({"awq": only}, seen()), engine_flags=ONLY)
+    assert isinstance(judged(built, stored()), Yes)
+    assert isinstance(judged(built, stored(), {"--backend": "full"}), No)
+
+
+@pytest.mark.parametrize(
+    "backends, flag, expected, needs",
+    [
+        ((FAST, FULL), None, Yes, ("--backend full",)),
+        ((FAST, FULL), "full", Yes, ()),
+        ((FULL,), None, Yes, ()),
+        ((FULL, FAST), None, Yes, ()),
+        ((FAST,), None, No, None),
+    ],
+)
+def test_engines_that_take_the_cache(
+    backends: tuple[str, ...], flag: str | None, expected: type[Verdict], needs: tuple[str, ...] | None
+) -> None:
+    built = serving(
+        *backends,
+        kv_cache_dtypes=Known(("auto", "int8", "fp8"), seen()),
+        kv_cache_engines=Known({"fp8": (FULL,)}, seen()),
+        engine_flags=ONLY,
+    )
+    wish = Wish(flags={"--backend": flag} if flag else {}, kv_cache_dtype="fp8")
+    verdict = ruling(KV_CACHE, case(the_build=built, wish=wish))
+    assert isinstance(verdict, expected)
+    if isinstance(verdict, Yes):
+        assert verdict.needs == needs
+    else:
+        assert "fast does not take a fp8 cache" in verdict.because
+    other = replace(wish, kv_cache_dtype="int8")
+    assert isinstance(ruling(KV_CACHE, case(the_build=built, wish=other)), Yes)
 
 
 def test_the_engine_that_comes_first_takes_what_it_can() -> None:

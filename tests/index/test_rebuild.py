@@ -96,6 +96,8 @@ def facts(at: Site) -> Mapping[str, Any]:
         "literal_methods": at,
         "vendor_quantization": {"amd": ("awq", "aaa")},
         "kv_cache_dtypes": ("auto", "fp8"),
+        "kv_cache_engines": {"fp8": ("turbo",)},
+        "engine_flags": {"turbo": "--engine turbo"},
         "reasoning_parsers": (),
         "tool_parsers": ("hermes",),
         "speculative": {"eagle": at},

@@ -24,6 +24,7 @@ from canserve.checks.gates import (
 )
 from canserve.checks.gguf import ORIGINAL, architecture_known, convertible
 from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.checks.several_engines import forced, left
 from canserve.facts import Known
 from canserve.subjects.build import Fallback, Registered, gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -153,11 +154,7 @@ def registered(reader: Reader, case: Case) -> Verdict:
     way, passing = route(reader, case)
     match way:
         case Route(name, "native"):
-            row = registry[name]
-            reader.cite((look(case, str(row.at), f"{name} -> {row.module}.{row.name}"),))
-            guard = f", if {' and '.join(row.guards)}" if row.guards else ""
-            engines = f", for {' and '.join(row.backends)}" if row.backends else ""
-            return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){engines}{guard}")
+            return _native(reader, case, registry[name])
         case Route(name, "converted", base):
             row = registry[base]
             reader.cite((look(case, str(row.at), f"{base} -> {row.module}.{row.name}"),))
@@ -176,6 +173,20 @@ def registered(reader: Reader, case: Case) -> Verdict:
         case _:
             pass
     return _absent(reader, case, names, registry, passing)
+
+
+def _native(reader: Reader, case: Case, row: Registered) -> Verdict:
+    """Registered is served, unless a flag leaves only an engine that does not have the architecture."""
+    name, only, engines = row.architecture, forced(reader, case), left(reader, case, row)
+    reader.cite((look(case, str(row.at), f"{name} -> {row.module}.{row.name}"),))
+    if only is not None and row.backends and not engines:
+        engine, flag = only
+        return No(
+            f"{name} is registered for {' and '.join(row.backends)}, not for {engine}", f"leave {flag} out"
+        )
+    guard = f", if {' and '.join(row.guards)}" if row.guards else ""
+    served = f", for {' and '.join(engines)}" if engines else ""
+    return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){served}{guard}")
 
 
 def _remote(case: Case, name: str, served_by: str) -> Verdict:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.quantization.names import stored
 from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.checks.several_engines import left
 from canserve.facts import Known, Missing
 from canserve.rules import quantization as rules
 from canserve.subjects.build import CAPABILITIES, AttentionBackend
@@ -49,7 +51,27 @@ def _asked(reader: Reader, case: Case, wish: str) -> Verdict:
     if wish not in dtypes:
         near = ", ".join(get_close_matches(wish, dtypes, n=3, cutoff=0.5)) or ", ".join(dtypes)
         return No(f"the build takes no --kv-cache-dtype {wish}", f"use one it takes: {near}")
-    return _with_attention(reader, case, (wish,), f"the build takes --kv-cache-dtype {wish}")
+    because = f"the build takes --kv-cache-dtype {wish}"
+    ruled = _by_engine(reader, case, wish, because)
+    return _with_attention(reader, case, (wish,), because) if ruled is None else ruled
+
+
+def _by_engine(reader: Reader, case: Case, wish: str, because: str) -> Verdict | None:
+    """What a build says of which only some engines take the dtype; None: that does not decide."""
+    takers = (reader.try_read(case.build.kv_cache_engines) or {}).get(wish)
+    way, _ = route(reader, case) if takers is not None else (None, None)
+    if takers is None or way is None or way.way != "native":
+        return None
+    engines = left(reader, case, reader.read(case.build.registry)[way.served_by])
+    taking = [engine for engine in engines if engine in takers]
+    if not engines or engines[0] in takers:
+        return None
+    reader.cite(case.build.kv_cache_engines.evidence)
+    refused = f"{engines[0]} does not take a {wish} cache"
+    if not taking:
+        return No(refused, "use --kv-cache-dtype auto")
+    flag = (reader.try_read(case.build.engine_flags) or {}).get(taking[0])
+    return Yes(f"{because}, for {taking[0]}; {refused}", (flag,) if flag else ())
 
 
 def _carried(reader: Reader, case: Case) -> Verdict:

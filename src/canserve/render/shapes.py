@@ -214,6 +214,14 @@ class BuildFactsShape:
         Fact[Mapping[str, tuple[str, ...]]], "By vendor: the methods that the build lets run there."
     ]
     kv_cache_dtypes: Fact[tuple[str, ...]]
+    kv_cache_engines: Annotated[
+        Fact[Mapping[str, tuple[str, ...]]],
+        "Of a build with several engines in it: cache dtype -> those that take it, where not all do.",
+    ]
+    engine_flags: Annotated[
+        Fact[Mapping[str, str]],
+        "Engine of a build with several -> the flag and value that leave no other.",
+    ]
     reasoning_parsers: Fact[tuple[str, ...]]
     tool_parsers: Fact[tuple[str, ...]]
     speculative: Annotated[Fact[tuple[str, ...]], "Speculative decoding: methods and classes."]

@@ -151,6 +151,8 @@ def _facts(build: Build) -> BuildFactsShape:
         literal_methods=build.literal_methods,
         vendor_quantization=build.vendor_quantization,
         kv_cache_dtypes=build.kv_cache_dtypes,
+        kv_cache_engines=build.kv_cache_engines,
+        engine_flags=build.engine_flags,
         reasoning_parsers=build.reasoning_parsers,
         tool_parsers=build.tool_parsers,
         speculative=derive(build.speculative, lambda known: tuple(sorted(known))),

@@ -308,6 +308,10 @@ class Build:
     """Of those methods, which the build lets run on a vendor's accelerators (``amd``, ``intel``,
     ``google``); of a vendor without a row it says nothing."""
     kv_cache_dtypes: Fact[tuple[str, ...]] = NOT_ASKED
+    kv_cache_engines: Fact[Mapping[str, tuple[str, ...]]] = NOT_ASKED
+    """Of a build with several engines in it: cache dtype -> those that take it, where not all do."""
+    engine_flags: Fact[Mapping[str, str]] = NOT_ASKED
+    """Engine of a build with several -> the flag and value that leave no other (``--backend pytorch``)."""
     reasoning_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     tool_parsers: Fact[tuple[str, ...]] = NOT_ASKED
     speculative: Fact[Mapping[str, Site]] = NOT_ASKED

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
+import pytest
 from lmdeploy_builds import MODERN, read
 
 from canserve.facts import Cause, Known, Missing
@@ -251,3 +254,33 @@ def test_weight_files_that_the_loaders_look_for() -> None:
     assert isinstance(formats, Known)
     assert formats.value == ("safetensors", "pt")
     assert isinstance(read(FILES).load_formats, Missing)  # no loader was found: that is no empty list
+
+
+BACKEND = """
+        @staticmethod
+        def api_server(args):
+            backend = args.backend
+            if backend != 'pytorch':
+                backend = autoget_backend(args.model_path)
+"""
+REFUSING = """
+class TurbomindEngineConfig:
+    def __post_init__(self):
+        assert self.tp >= 1, 'tp'
+        assert self.quant_policy {} (QuantPolicy.INT8, QuantPolicy.FP8), 'not supported'
+"""
+
+
+def test_one_back_end_can_be_forced() -> None:
+    assert read({**FILES, "cli/serve.py": SERVE + BACKEND}).engine_flags == Known(
+        {"pytorch": "--backend pytorch"}, ANY
+    )
+    assert read(FILES).engine_flags == Known({}, ANY)
+
+
+@pytest.mark.parametrize("operator, refused", [("not in", {"int8", "fp8"}), ("in", {"none", "int4"})])
+def test_cache_types_that_turbomind_refuses(operator: str, refused: set[str]) -> None:
+    found = read({**FILES, "messages.py": ENUM + REFUSING.format(operator)}).kv_cache_engines
+    assert isinstance(found, Known)
+    assert found.value == dict.fromkeys(refused, ("pytorch",))
+    assert read(FILES).kv_cache_engines == Known({}, ANY)

@@ -14,7 +14,7 @@ from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look
 from canserve.checks.reader import Reader
-from canserve.checks.wish import normalized
+from canserve.checks.several_engines import given, left
 from canserve.subjects.build import Demand, Plain, QuantMethod, Taker
 from canserve.subjects.model import Quantization
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -48,13 +48,15 @@ def through(reader: Reader, case: Case, method: QuantMethod, quantization: Quant
     row = reader.read(case.build.registry)[way.served_by]
     if not row.backends:
         return None
-    candidates = [_candidate(backend, method, quantization.raw) for backend in row.backends]
-    asked = [one for one in candidates if one.taker is not None and _given(case, one.taker.flag)]
+    candidates = [_candidate(backend, method, quantization.raw) for backend in left(reader, case, row)]
+    if not candidates:
+        return None
+    asked = [one for one in candidates if one.taker is not None and given(case, one.taker.flag)]
     reader.cite((look(case, str(method.at), _described(method)),))
-    return _choose(method.name, asked or candidates, given=bool(asked))
+    return _choose(method.name, asked or candidates, asked_for=bool(asked))
 
 
-def _choose(method: str, candidates: Sequence[Candidate], given: bool) -> Verdict:
+def _choose(method: str, candidates: Sequence[Candidate], asked_for: bool) -> Verdict:
     chosen = next((one for one in candidates if one.takes), None)
     refusals = "; ".join(one.refusal(method) for one in candidates if not one.takes)
     if chosen is None or chosen.taker is None:
@@ -66,7 +68,7 @@ def _choose(method: str, candidates: Sequence[Candidate], given: bool) -> Verdic
             "start it once",
         )
     because = f"the build lists {method}, which its {chosen.backend} engine takes"
-    if chosen is candidates[0] or given or not taker.flag:
+    if chosen is candidates[0] or asked_for or not taker.flag:
         return Yes(because)
     return Yes(f"{because}; {refusals}", (taker.flag,))
 
@@ -106,12 +108,6 @@ def _shown(value: object) -> str:
             return "x".join(map(str, value))
         case _:
             return str(value)[:40]
-
-
-def _given(case: Case, flag: str) -> bool:
-    """Whether the user gave this flag with this value."""
-    name, _, value = flag.partition(" ")
-    return any(normalized(key) == name and given == value for key, given in case.wish.flags.items())
 
 
 def _described(method: QuantMethod) -> str:

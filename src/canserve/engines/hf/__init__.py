@@ -106,6 +106,8 @@ class HuggingFace:
             literal_methods=_nothing(sources, Site(quantization.AUTO, 1), "quant_method decides"),
             vendor_quantization=_nothing(sources, {}, "no lists for accelerators of other vendors"),
             kv_cache_dtypes=_nothing(sources, ("auto",), "the server's cache has the model's own type"),
+            kv_cache_engines=_nothing(sources, {}, "one engine"),
+            engine_flags=_nothing(sources, {}, "one engine"),
             reasoning_parsers=_nothing(sources, (), "no reasoning parsers"),
             tool_parsers=_nothing(sources, (), "no tool parsers"),
             speculative=_nothing(sources, {}, "the server does not guess ahead"),

@@ -126,6 +126,8 @@ class LMDeploy:
             ),
             vendor_quantization=_nothing(reading, {}, "no lists for accelerators of other vendors"),
             kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),
+            kv_cache_engines=attempt(serving.read_kv_cache_engines, reading),
+            engine_flags=attempt(serving.read_engine_flags, reading),
             attention_backends=_unstated(reading, "attention back ends are chosen in code that is not read"),
             load_formats=attempt(serving.read_load_formats, reading),
             gguf_architectures=_nothing(reading, {}, "GGUF files are not loaded"),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from canserve.engines.lmdeploy.flags import POLICY, enumeration, one_flag
-from canserve.engines.lmdeploy.reading import CLI, MESSAGES, TOP, TURBOMIND_MODELS, Reading
+from canserve.engines.lmdeploy.reading import CLI, MESSAGES, PYTORCH, TOP, TURBOMIND_MODELS, Reading
 from canserve.engines.lmdeploy.registry import Registry
 from canserve.engines.static.modules import imported_module, module_of
 from canserve.engines.static.values import strings
@@ -14,6 +14,7 @@ from canserve.facts import Fact, Known
 from canserve.subjects.build import Flag, Site
 
 AUTO = "auto"
+BACKEND = "--backend"
 BITS = {"0": AUTO, "4": "int4", "8": "int8"}
 """What the numbers mean where nothing but the flag's own help says it."""
 ONLY_INT8 = {"0": AUTO, "4": "int8"}
@@ -53,6 +54,46 @@ def read_kv_cache_dtypes(reading: Reading) -> Fact[tuple[str, ...]]:
     if not set(numbers) <= set(meaning):
         raise reading.unknown(flag.at.file, f"the choices of {POLICY}")
     return Known(tuple(meaning[number] for number in numbers), (reading.seen(flag.at, POLICY),))
+
+
+def read_kv_cache_engines(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
+    """Cache types that TurboMind's own configuration refuses: then only PyTorch takes them."""
+    members = enumeration(reading, "QuantPolicy") if reading.has(MESSAGES) else None
+    owner = reading.method(MESSAGES, "TurbomindEngineConfig", "__post_init__") if members else None
+    if not members or owner is None:
+        return Known({}, (reading.sources.seen(MESSAGES, "both take what there is"),))
+    found: dict[str, tuple[str, ...]] = {}
+    at = Site(MESSAGES, owner.lineno)
+    for refused, line in _refused(owner, members):
+        at = Site(MESSAGES, line)
+        found.update(dict.fromkeys((name.lower() for name in refused), (PYTORCH,)))
+    return Known(found, (reading.seen(at, f"TurboMind refuses {', '.join(found) or 'none'}"),))
+
+
+def _refused(function: ast.FunctionDef, members: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Members that an assertion about ``quant_policy`` shuts out, and its line."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assert(ast.Compare(ast.Attribute(attr="quant_policy"), [operator], [ast.Tuple(items)])):
+                named = {item.attr for item in items if isinstance(item, ast.Attribute)}
+                shut = isinstance(operator, ast.NotIn)
+                yield tuple(name for name in members if (name in named) == shut), node.lineno
+            case _:
+                pass
+
+
+def read_engine_flags(reading: Reading) -> Fact[Mapping[str, str]]:
+    """Only PyTorch can be forced; asked for TurboMind, the server looks which of the two has the model."""
+    function = reading.function(CLI[0], "api_server") if reading.has(CLI[0]) else None
+    for node in ast.walk(function) if function is not None else ():
+        match node:
+            case ast.Compare(ast.Name("backend"), [ast.NotEq()], [ast.Constant(value)]) if value == PYTORCH:
+                at = Site(CLI[0], node.lineno)
+                forced = {PYTORCH: f"{BACKEND} {PYTORCH}"}
+                return Known(forced, (reading.seen(at, "another back end is chosen by the model"),))
+            case _:
+                pass
+    return Known({}, (reading.sources.seen(CLI[0], f"no {BACKEND} that leaves one"),))
 
 
 # -- parsers of what the model says
