@@ -22,7 +22,7 @@ from canserve.facts import Cause, Missing
 from canserve.index.journal import Journal
 from canserve.index.library_rows import Pair, pairs_of, recorded_pairs
 from canserve.index.places import SUFFIX, loaded, read_from, user_folder, worth
-from canserve.index.rows import ALARM, READER, Release, Row, listed_before, rows_of, shelve
+from canserve.index.rows import ALARM, Release, Row, listed_before, rows_of, shelve
 from canserve.index.shelf import Shelf, ShelfError, pack
 from canserve.index.sources import Means, Project, ReadOne, projects, releases_of
 from canserve.probes.build import BuildOptions
@@ -115,12 +115,12 @@ def make(project: Project, index: Index, means: Means, order: Order) -> Outcome:
     if isinstance(offered, Missing):
         return Outcome(project.name, before, None, failed=offered)
     listed = releases_of(offered.value, project.oldest)
+    old = before if before is not None and before.reader == project.made_by and not order.fresh else None
     path = order.folder / f"{project.name}{SUFFIX}"
     absent = _unusable(order, project.name)
-    if not order.fresh and not absent and before is not None and _nothing_new(before, listed):
+    if old is not None and not absent and _nothing_new(old, listed):
         return Outcome(project.name, before, None)
-    old = before if before is not None and before.reader == READER and not order.fresh else None
-    journal = Journal(user_folder(), project.name)
+    journal = Journal(user_folder(), project.name, project.made_by)
     kept = ({} if old is None else {row.sha256: row for row in rows_of(old)}) | journal.rows()
     reading = Reading(project, project.reader(means), journal, order.tell)
     with no_collection():  # the newest first, for they matter most
@@ -130,7 +130,8 @@ def make(project: Project, index: Index, means: Means, order: Order) -> Outcome:
     outcome = Outcome(project.name, before, None, len(reading.rows), reading.lacking)
     if reading.gone or not rows:
         return outcome
-    shelf = _dated(project.complete(shelve(project.name, rows), means), before)
+    made = replace(shelve(project.name, rows), reader=project.made_by)
+    shelf = _dated(project.complete(made, means), before)
     if changed := absent or before is None or shelf != before:
         _write(path, pack(shelf))
     journal.drop()
@@ -207,8 +208,6 @@ def _rows(
 
 def _nothing_new(before: Shelf, listed: Mapping[Version, Release]) -> bool:
     """Whether the index has all these releases already, as the page lists them now."""
-    if before.reader != READER:
-        return False
     known = listed_before(before)
     return all(v in known and known[v].listed == release.listed for v, release in listed.items())
 

@@ -11,9 +11,12 @@ from canserve.index.rows import Release, Row, interned
 from canserve.index.tables import KEPT, fact_of, names_of
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import NOT_ASKED, Build, Want
+from canserve.trees.archive.remote import Place, Remote
+from canserve.trees.index.opening import open_remote
+from canserve.trees.tree import TreeError
 
 
-def read_engine(engine: Engine, release: Release, options: BuildOptions) -> Row | Missing:
+def read_engine(engine: Engine, release: Release, options: BuildOptions, place: Place) -> Row | Missing:
     """One release, read now. Missing: it could not be had, which may pass; what cannot be understood is a row."""
     sha256 = release.sha256
     target = f"{engine.name}=={release.version}"
@@ -22,12 +25,26 @@ def read_engine(engine: Engine, release: Release, options: BuildOptions) -> Row 
         options.web.count(reading.cost)
     build = reading.build
     if isinstance(build, Missing):
-        return build if build.cause is not Cause.UNREADABLE else Row(sha256, {"unreadable": build.why}, {})
+        for_good = build.cause is Cause.UNREADABLE or (
+            build.cause is Cause.UNAVAILABLE and _opens(release, place)
+        )
+        return Row(sha256, {"unreadable": build.why}, {}) if for_good else build
     if (lost := _lost(build)) is not None:
         return lost
     if isinstance(build.registry, Missing):
         return Row(sha256, {"unreadable": build.registry.why}, {})
     return row_of(build, sha256)
+
+
+def _opens(release: Release, place: Place) -> bool:
+    """Whether the file can be had: what is not in it then will not be there tomorrow."""
+    assert release.file is not None
+    file = release.file
+    try:
+        open_remote(Remote(file.url, file.name, file.sha256, file.size), place, file.name).listing()
+    except TreeError:
+        return False
+    return True
 
 
 def row_of(build: Build, sha256: str) -> Row:

@@ -122,6 +122,7 @@ def _identity(
 
 
 def _requires(shelf: Shelf, position: int, look: tuple[Evidence, ...]) -> Fact[tuple[str, ...]]:
+    """All lines but those of extras that no check asks for."""
     if REQUIRES not in shelf.tables or shelf.is_unread(REQUIRES, position):
         return _missing(REQUIRES, shelf, position, look)
     return Known(tuple(shelf.names(REQUIRES, position)), look)

@@ -12,8 +12,6 @@ from packaging.version import Version
 from canserve.index.shelf import Shelf, expand, tabulate
 from canserve.trees.index.pages import File
 
-READER = "3"
-"""Changes whenever a reader may read a release differently than before: all rows are read anew then."""
 OF_THE_PAGE = ("version", "date", "file", "sha256", "platforms", "yanked")
 """What of a release's row the index page says; it is written as the page says it now."""
 ALARM = "shrank"
@@ -89,7 +87,7 @@ def rows_of(shelf: Shelf) -> list[Row]:
 
 
 def shelve(project: str, rows: Iterable[tuple[Release, Row]], tables: Iterable[str] = ()) -> Shelf:
-    """Rows as a shelf without a date, oldest release first; ``tables`` are there even where no row has a name."""
+    """Rows as a shelf without date and reader, oldest release first; ``tables`` are there even where no row has a name."""
     ordered = sorted(rows, key=lambda pair: pair[0].version)
     alarms = shrunk(ordered)
     found = tabulate([row.names for _, row in ordered])
@@ -104,7 +102,7 @@ def shelve(project: str, rows: Iterable[tuple[Release, Row]], tables: Iterable[s
         for (release, row), alarm in zip(ordered, alarms, strict=True)
     ]
     named = dict(sorted(found.items()))
-    return Shelf(project, "", READER, tuple(releases), named, tabulate(unread).get("unread", {}))
+    return Shelf(project, "", "", tuple(releases), named, tabulate(unread).get("unread", {}))
 
 
 def shrunk(ordered: Iterable[tuple[Release, Row]]) -> list[str | None]:

@@ -22,6 +22,11 @@ from canserve.trees.archive.remote import Place
 from canserve.trees.index.choose import Choice, choose
 from canserve.trees.index.pages import File
 
+ENGINES = "4"
+"""Number of the engines' readers. It is raised whenever one of them may read a release differently than before, or
+more of it: all rows are read anew then."""
+TRANSFORMERS = "3"
+"""The same of the library's reader."""
 ReadOne = Callable[[Release], Row | Missing]
 
 
@@ -43,6 +48,8 @@ class Project:
     name: str
     distribution: str
     """On the package index."""
+    made_by: str
+    """Number of its reader."""
     reader: Callable[[Means], ReadOne]
     oldest: Version = field(default=Version("0"))
     complete: Callable[[Shelf, Means], Shelf] = field(default=lambda shelf, _: shelf)
@@ -51,12 +58,12 @@ class Project:
 
 def projects() -> tuple[Project, ...]:
     """All engines that have releases, and the library of model classes, whose pairs depend on theirs."""
-    found = [Project(e.name, e.distribution, _engine_reader(e)) for e in engines() if e.distribution]
-    return (*found, Project(LIBRARY, PACKAGE, _library_reader, OLDEST, _with_pairs))
+    found = [Project(e.name, e.distribution, ENGINES, _engine_reader(e)) for e in engines() if e.distribution]
+    return (*found, Project(LIBRARY, PACKAGE, TRANSFORMERS, _library_reader, OLDEST, _with_pairs))
 
 
 def _engine_reader(engine: Engine) -> Callable[[Means], ReadOne]:
-    return lambda means: lambda release: read_engine(engine, release, means.options)
+    return lambda means: lambda release: read_engine(engine, release, means.options, means.place)
 
 
 def _library_reader(means: Means) -> ReadOne:

@@ -6,6 +6,7 @@ that means nothing. Where a fact is missing, its first table is listed as unread
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -232,6 +233,16 @@ REQUIRES = "requires"
 """Table of the ``Requires-Dist`` lines."""
 
 
+ALWAYS = ("torch", "transformers")
+"""What checks ask requirements about; lines of the engine's own name lead to them through extras."""
+
+
+def kept_lines(engine: str, lines: Iterable[str]) -> set[str]:
+    """Of the ``Requires-Dist`` lines all but those of extras that lead nowhere: there are hundreds for tests."""
+    own = re.compile(rf"(?:{'|'.join(map(re.escape, (*ALWAYS, engine)))})(?![\w.-])", re.IGNORECASE)
+    return {line for line in lines if "extra" not in line.partition(";")[2] or own.match(line)}
+
+
 def fact_of(build: Build, kept: Kept) -> Fact[Any]:
     """A build's fact; all its classes are one, together with the registry that names them."""
     if kept.field == "classes":
@@ -256,5 +267,5 @@ def names_of(build: Build) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     if isinstance(requires, Missing):
         unread[REQUIRES] = requires.why
     else:
-        names[REQUIRES] = tuple(sorted(set(requires.value)))
+        names[REQUIRES] = tuple(sorted(kept_lines(build.identity.engine, requires.value)))
     return names, unread
