@@ -320,3 +320,38 @@ def test_headers_say_what_is_quantized() -> None:
 def test_a_checkpoint_whose_matrices_cannot_be_told_is_unknown() -> None:
     strange = model(LLAMA, BLOCK_FP8, tensors=Known((Tensor("blob", (4096, 4096), "F8_E4M3"),), SEEN))
     assert isinstance(judged("quantization-blocks-divide", replace(question(), model=strange), 4), Unknown)
+
+
+NEMOTRON = {
+    "model_type": "nemotron_h", "architectures": ["NemotronHForCausalLM"], "hidden_size": 2688,
+    "num_hidden_layers": 4, "hybrid_override_pattern": "MEM*", "num_attention_heads": 32,
+    "num_key_value_heads": 2, "head_dim": 128, "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8,
+    "ssm_state_size": 128, "conv_kernel": 4, "intermediate_size": 1856, "moe_intermediate_size": 1856,
+    "n_routed_experts": 128, "num_experts_per_tok": 6, "vocab_size": 131072,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("groups", "tp", "expected"), [(8, 8, Yes), (8, 16, No), (1, 16, Yes)])
+def test_groups_of_mamba_are_whole_or_one(groups: int, tp: int, expected: type) -> None:
+    asked = question({**NEMOTRON, "n_groups": groups}, gpus=(16,))
+    assert isinstance(judged("state-heads-divide", asked, tp), expected)
+
+
+def test_kv_heads_are_repeated_evenly_or_not_at_all() -> None:
+    asked = seen({"num_attention_heads": 24, "num_key_value_heads": 4, "hidden_size": 3072})
+    assert isinstance(judged("heads-divide", asked, 6), Yes)
+    assert isinstance(judged("kv-heads-divide-or-replicate", asked, 6), No)
+
+
+def test_more_ranks_than_experts() -> None:
+    assert isinstance(judged("experts-cover-ranks", question(MOE, gpus=(8,) * 32), 8, 1, 32, 256), No)
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "expected"), [("vllm", "0.25.1", No), ("sglang", "0.5.9", Yes)]
+)
+def test_replicas_share_the_slices_of_experts_where_the_engine_does_so(
+    engine: str, version: str, expected: type
+) -> None:
+    asked = quantized(question(MOE, gpus=(16,), engine=engine, version=version))
+    assert isinstance(judged("quantization-blocks-divide", asked, 4, 1, 4), expected)

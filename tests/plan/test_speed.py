@@ -220,3 +220,15 @@ def test_bandwidth_scales_what_waits_for_memory() -> None:
 
 def test_speculation_is_left_out_and_that_is_said() -> None:
     assert "speculation" in known(asked([machine()], speculative_config='{"method": "mtp"}')).decode.why
+
+
+def test_a_hop_between_stages_takes_its_time() -> None:
+    fast = machine("dgx-spark")
+    slow = replace(fast, inter_node=Known("Ethernet, 0.01 GB/s each way", SEEN))
+    assert (
+        known(asked([slow], Parallel(pp=2))).prefill.value
+        < known(asked([fast], Parallel(pp=2))).prefill.value
+    )
+    assert (
+        known(asked([slow], Parallel(pp=2))).decode.value < known(asked([fast], Parallel(pp=2))).decode.value
+    )
