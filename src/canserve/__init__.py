@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from canserve.api.planning import plan as plan
     from canserve.api.released import SinceReport as SinceReport
     from canserve.api.released import UnknownNameError as UnknownNameError
+    from canserve.api.released import UnreadModelError as UnreadModelError
     from canserve.api.released import matrix as matrix
     from canserve.api.released import since as since
     from canserve.facts import Cause as Cause
@@ -45,7 +46,7 @@ _HOME = {
         "read_build", "read_machines", "read_model",
     ),
     "canserve.api.planning": ("Asked", "PlanReport", "plan"),
-    "canserve.api.released": ("SinceReport", "UnknownNameError", "matrix", "since"),
+    "canserve.api.released": ("SinceReport", "UnknownNameError", "UnreadModelError", "matrix", "since"),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
     "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),
 }  # fmt: skip

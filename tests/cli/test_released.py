@@ -70,7 +70,7 @@ def test_an_unknown_name_gets_the_nearest_and_exit_1() -> None:
 @pytest.mark.parametrize("name", ["", "\x1b[2J", "../../etc/passwd", "a" * 5000, "Ünïcode\u202e", "-x"])
 def test_hostile_names(name: str) -> None:
     done = run("since", "--offline", "--", name) if "\0" not in name else run("since", "x")
-    assert done.returncode in {1, 2}
+    assert done.returncode in {1, 2, 3}
     assert "canserve failed" not in done.stderr
     assert "\x1b[2J" not in done.stderr + done.stdout
 
@@ -82,6 +82,16 @@ def test_since_of_a_model_folder(tmp_path: Path) -> None:
         of_model = json.loads(run("since", str(place), "--format", "json", **OFFLINE).stdout)
         assert of_model["answers"][0]["kind"] == "model"
         assert of_model["answers"][0]["engines"] == by_name["answers"][0]["engines"]
+
+
+def test_a_model_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    for name in (str(tmp_path), "no/such-model"):
+        done = run("since", name, "--offline")
+        assert done.returncode == 3
+        assert done.stdout == ""
+        assert done.stderr.startswith("unknown: ")
+        assert "\nhint: " in done.stderr
 
 
 def test_a_model_that_no_release_serves(tmp_path: Path) -> None:

@@ -29,6 +29,14 @@ class UnknownNameError(LookupError):
         self.nearest = tuple(nearest)
 
 
+class UnreadModelError(LookupError):
+    """The model that was named could not be read: nothing can be said of it. ``missing`` says why."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(missing.why)
+        self.missing = missing
+
+
 @dataclass(frozen=True, slots=True)
 class SinceReport:
     """Which releases of each engine serve some names."""
@@ -44,8 +52,8 @@ class SinceReport:
 def since(names: str | Sequence[str], options: Options | None = None) -> SinceReport:
     """Every release of every engine, judged for architectures, model types, GGUF architectures or models.
 
-    Names of the index win over paths; a Hub id has a slash. Raises UnknownNameError, and SpecError where a
-    model's config cannot be read.
+    Names of the index win over paths; a Hub id has a slash. Raises UnknownNameError, and UnreadModelError
+    where a model's config cannot be read.
     """
     from canserve.index import projects, release_history
     from canserve.index.names import Names, of_model
@@ -92,7 +100,7 @@ def _model(name: str, names: Names, options: Options) -> Model:
             return model
     for fact in (model.architectures, model.model_type):
         if isinstance(fact, Missing):
-            raise SpecError(fact.why, fact.ask or "name an architecture, a model type or a model")
+            raise UnreadModelError(fact)
     return model
 
 

@@ -32,15 +32,21 @@ def command(names: tuple[str, ...], form: str, offline: bool, quiet: bool) -> in
     """
     gc.disable()  # an answer takes less time than looking for garbage in between
     from canserve.api import Options
-    from canserve.api.released import UnknownNameError, since
+    from canserve.api.released import UnknownNameError, UnreadModelError, since
+    from canserve.render.escape import visible
 
     with Progress(quiet) as progress:
         try:
             report = since(names, Options(offline=offline, progress=progress))
         except UnknownNameError as error:
-            click.echo(f"Error: {error}.{either(error.nearest)}", err=True)
+            click.echo(f"Error: {visible(str(error), 300)}.{either(error.nearest)}", err=True)
             click.echo("hint: canserve matrix lists every architecture", err=True)
             return 1
+        except UnreadModelError as error:
+            click.echo(f"unknown: {visible(str(error), 300)}", err=True)
+            ask = error.missing.ask or "name an architecture or a model type"
+            click.echo(f"hint: {visible(ask, 300)}", err=True)
+            return UNKNOWN
     if form == "json":
         from canserve.render.released_structure import since_output
         from canserve.render.structure import to_json
