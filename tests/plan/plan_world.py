@@ -30,12 +30,20 @@ SGLANG_FLAGS = {
     "--enable-ep-moe": "switch", "--disable-cuda-graph": "switch",
 }  # fmt: skip
 
+FLAGS = {
+    "sglang": SGLANG_FLAGS,
+    "llama.cpp": dict.fromkeys(("--gpu-layers", "--split-mode", "--ctx-size", "--rpc"), "value"),
+    "lmdeploy": dict.fromkeys(
+        ("--tp", "--backend", "--session-len", "--reasoning-parser", "--tool-call-parser"), "value"
+    ),
+}
+
 
 def build(
     engine: str = "vllm", launchers: Iterable[str] = ("mp", "mp-multinode", "ray"), drop: Iterable[str] = ()
 ) -> Build:
     """A build that has these launchers and the flags above, without some."""
-    flags = VLLM_FLAGS if engine == "vllm" else SGLANG_FLAGS
+    flags = FLAGS.get(engine, VLLM_FLAGS)
     identity = Identity(
         f"{engine}==1.0", engine, Known("1.0"), "made by hand", NOT_HERE, Known(("any",)), NOT_HERE, NOT_HERE
     )

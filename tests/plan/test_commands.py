@@ -6,7 +6,7 @@ from plan_world import HOSTS, build, launch, model, placement
 
 from canserve.engines.argv import Flags
 from canserve.engines.starting import start
-from canserve.facts import Known, Missing
+from canserve.facts import Cause, Known, Missing
 from canserve.rules.parsers import suggested
 from canserve.subjects.build import Build
 from canserve.subjects.launch import Launch, Process, Start
@@ -64,7 +64,8 @@ def test_uneven_machines_need_ray() -> None:
 def test_no_launcher_is_no_guess() -> None:
     for made in (build(launchers=("mp",)), build("sglang", drop=("--nnodes",))):
         assert isinstance(start(launch(made, placement(Parallel(2), 1, 1))), Missing)
-    assert isinstance(start(launch(build("another"), placement(Parallel(), 1))), Missing)
+    unknown = start(launch(build("another"), placement(Parallel(), 1)))
+    assert isinstance(unknown, Missing) and unknown.cause is Cause.UNREACHED
 
 
 def test_replicas_over_machines() -> None:
@@ -119,3 +120,28 @@ def test_parsers_are_suggested_by_the_marks_in_the_template() -> None:
     placed = placement(Parallel(), 1)
     plain = start(Launch(model(None), build(), placed, HOSTS[:1]))
     assert isinstance(plain, Known) and line(plain.value.processes[0]) == "vllm serve org/model"
+
+
+def test_rpc_workers_are_started_before_the_server() -> None:
+    made = build("llama.cpp", launchers=("rpc",))
+    worker, server = map(line, started(made, placement(Parallel(1, 2), 1, 1), ctx_size=4096).processes)
+    assert worker == "rpc-server --host $SECOND_IP --port 50052"
+    assert server == (
+        "llama-server --hf-repo org/model --gpu-layers 999 --rpc $SECOND_IP:50052 --ctx-size 4096"
+    )
+    (row,) = started(made, placement(Parallel(2), 2)).processes
+    assert line(row).endswith("--gpu-layers 999 --split-mode row")
+    for impossible in (placement(Parallel(2), 1, 1), placement(Parallel(1, 1, 2), 2)):
+        assert isinstance(start(launch(made, impossible)), Missing)
+    assert isinstance(start(launch(build("llama.cpp", ()), placement(Parallel(1, 2), 1, 1))), Missing)
+
+
+def test_ray_joins_the_machines_of_a_third_engine() -> None:
+    made = build("lmdeploy", launchers=("mp", "ray"))
+    head, second, server = started(made, placement(Parallel(2), 1, 1), session_len=4096).processes
+    assert line(head).startswith("ray start --head") and "--address 10.0.0.1:6379" in line(second)
+    assert line(server) == (
+        "lmdeploy serve api_server org/model --backend pytorch --tp 2 --reasoning-parser qwen3 "
+        "--tool-call-parser qwen3_coder --session-len 4096"
+    )
+    assert isinstance(start(launch(made, placement(Parallel(1, 2), 2))), Missing)

@@ -134,7 +134,8 @@ def _newest(purpose: Purpose) -> Builds:
         if isinstance(report.build, Missing):
             unread.append(_unread(report.target, report.build))
             continue
-        if starting(report.build.identity.engine) is None:
+        engine = starting(report.build.identity.engine)
+        if engine is None or not engine.suits(purpose.model):
             continue
         build = _at_hand(report.build)
         known, _ = _split(build, purpose.engine_options)

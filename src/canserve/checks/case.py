@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from canserve.facts import Cause, Evidence, Fact, Missing
 from canserve.subjects.build import Build
+from canserve.subjects.launch import Start
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device, Parallel, Placement
@@ -117,6 +118,8 @@ class Deployment:
     serving: Fact[Serving] = NOT_COMPUTED
     sequences: int = 1
     """Sequences of the full context that have to fit at once."""
+    start: Fact[Start] = NOT_COMPUTED
+    """Its processes; Missing, unavailable: the build has no way to start this layout."""
 
     def __str__(self) -> str:
         degrees = self.parallel

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from canserve.facts import Cause, Fact, Missing
 from canserve.subjects.launch import Launch, Start
+from canserve.subjects.model import Model
 
 
 class Starting(Protocol):
@@ -17,17 +18,24 @@ class Starting(Protocol):
     """What a plan sets -> the engine's own option: ``context`` -> ``max_model_len``; ``utilisation``, ``cache``
     (the KV cache's dtype)."""
 
+    def suits(self, model: Model) -> bool:
+        """Whether the engine is proposed for a model where nobody named a build."""
+        ...
+
     def start(self, launch: Launch) -> Fact[Start]:
-        """Every process of a deployment with argv and environment; Missing: this build cannot do it so."""
+        """Every process of a deployment with argv and environment. Missing, unavailable: it cannot do it so."""
         ...
 
 
 def starting(name: str) -> Starting | None:
     """How the engine of that name is started; None: that is not written down."""
+    from canserve.engines.llamacpp.command import StartLlamaCpp
+    from canserve.engines.lmdeploy.command import StartLMDeploy
     from canserve.engines.sglang.command import StartSGLang
     from canserve.engines.vllm.command import StartVLLM
 
-    return next((one for one in (StartVLLM(), StartSGLang()) if one.name == name), None)
+    known: tuple[Starting, ...] = (StartVLLM(), StartSGLang(), StartLMDeploy(), StartLlamaCpp())
+    return next((one for one in known if one.name == name), None)
 
 
 def option_names(engine: str) -> Mapping[str, str]:
@@ -41,5 +49,6 @@ def start(launch: Launch) -> Fact[Start]:
     name = launch.build.identity.engine
     found = starting(name)
     if found is None:
-        return Missing(Cause.UNAVAILABLE, f"how {name} is started on such a layout is not written down yet")
+        why = f"how {name} is started is not written down here"
+        return Missing(Cause.UNREACHED, why, ask="start it as its documentation says")
     return found.start(launch)

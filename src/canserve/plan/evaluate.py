@@ -28,7 +28,16 @@ def evaluate(it: Candidate) -> Plan:
     """The whole plan, with the settings that nobody asked for chosen so that it starts and holds a request."""
     it, serving, notes = settled(it)
     request = it.request()
-    known = serving.value if isinstance(serving, Known) else None
+    started = start(launch.Launch(it.model, it.judged.build, it.layout.placement, _hosts(it), it.options))
+    deployment = Deployment(
+        it.rulings,
+        it.layout.placement.parallel,
+        it.layout.placement,
+        request.value.devices if isinstance(request, Known) else (),
+        serving,
+        it.wishes.concurrency or 1,
+        started,
+    )
     return Plan(
         model=it.model.subject,
         build=it.judged.target,
@@ -37,18 +46,21 @@ def evaluate(it: Candidate) -> Plan:
         placement=it.layout.placement,
         options=it.options,
         serving=serving,
-        speed=request if isinstance(request, Missing) else _speed(it, request.value, known),
-        start=start(launch.Launch(it.model, it.judged.build, it.layout.placement, _hosts(it), it.options)),
-        findings=(*it.judged.findings, *_findings(it, request, serving)),
+        speed=_speed(it, request, serving),
+        start=started,
+        findings=(*it.judged.findings, *_findings(it, deployment)),
         skipped=it.judged.skipped,
         notes=(*it.judged.notes, *notes),
     )
 
 
-def _speed(it: Candidate, request: Request, serving: Serving | None) -> Fact[Speed]:
+def _speed(it: Candidate, request: Fact[Request], serving: Fact[Serving]) -> Fact[Speed]:
     """With the weights as the engine loads them: quantized online, experts cut over replicas."""
+    if isinstance(request, Missing):
+        return request
     rules = engine_named(it.judged.engine)
-    return speed(request, serving, rules.loading(request) if rules else None)
+    known = serving.value if isinstance(serving, Known) else None
+    return speed(request.value, known, rules.loading(request.value) if rules else None)
 
 
 def _hosts(it: Candidate) -> tuple[launch.Host, ...]:
@@ -56,22 +68,14 @@ def _hosts(it: Candidate) -> tuple[launch.Host, ...]:
     return tuple(it.machines.networks[name] for name in names)
 
 
-def _findings(it: Candidate, request: Fact[Request], serving: Fact[Serving]) -> Iterator[Finding]:
+def _findings(it: Candidate, deployment: Deployment) -> Iterator[Finding]:
     """The checks of the layout, by the same code as those of the build."""
-    parallel = it.layout.placement.parallel
-    deployment = Deployment(
-        it.rulings,
-        parallel,
-        it.layout.placement,
-        request.value.devices if isinstance(request, Known) else (),
-        serving,
-        it.wishes.concurrency or 1,
-    )
-    wish = replace(it.judged.wish, pipeline_parallel=parallel.pp)
+    stages = deployment.parallel.pp
+    wish = replace(it.judged.wish, pipeline_parallel=stages)
     case = Case(it.model, it.judged.build, wish=wish, deployment=deployment)
     yield from judge(case)[0]
-    if parallel.pp > 1 and isinstance(stages := PIPELINE.judge(case), Finding):
-        yield stages
+    if stages > 1 and isinstance(judged := PIPELINE.judge(case), Finding):
+        yield judged
 
 
 def curve(it: Candidate, longest: int) -> tuple[tuple[int, Quantity], ...]:

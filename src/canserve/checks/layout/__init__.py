@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from canserve.checks.case import Case
-from canserve.checks.layout import cache_fits, constraints, context, device_holds, disk_holds, weights_fit
+from canserve.checks.layout import (
+    cache_fits,
+    constraints,
+    context,
+    device_holds,
+    disk_holds,
+    launcher,
+    weights_fit,
+)
 from canserve.checks.reader import Check
 from canserve.verdict import Finding, Skipped
 
@@ -19,6 +27,7 @@ CHECKS = (
     device_holds.START,
     device_holds.HOST,
     disk_holds.CHECK,
+    launcher.CHECK,
 )
 
 

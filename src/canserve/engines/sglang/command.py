@@ -9,6 +9,7 @@ from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Launch, Process, Start
+from canserve.subjects.model import Model
 
 OPTIONS = {"context": "context_length", "cache": "kv_cache_dtype"}
 """What a plan sets, under SGLang's names; its static fraction is of what is free, not of the whole."""
@@ -25,6 +26,11 @@ class StartSGLang:
 
     name = "sglang"
     option_names: Mapping[str, str] = OPTIONS
+
+    def suits(self, model: Model) -> bool:
+        """Every model that its registry lists."""
+        del model
+        return True
 
     def start(self, launch: Launch) -> Fact[Start]:
         """Every process in the order in which it is started; Missing where the build has no way to do it."""

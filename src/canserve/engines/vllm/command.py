@@ -13,6 +13,7 @@ from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Host, Launch, Process, Start
+from canserve.subjects.model import Model
 
 OPTIONS = {"context": "max_model_len", "utilisation": "gpu_memory_utilization", "cache": "kv_cache_dtype"}
 """What a plan sets, under vLLM's names."""
@@ -62,6 +63,11 @@ class StartVLLM:
 
     name = "vllm"
     option_names: Mapping[str, str] = OPTIONS
+
+    def suits(self, model: Model) -> bool:
+        """Every model that its registry lists."""
+        del model
+        return True
 
     def start(self, launch: Launch) -> Fact[Start]:
         """Every process in the order in which it is started; Missing where the build has no way to do it."""

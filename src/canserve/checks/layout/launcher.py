@@ -1,0 +1,33 @@
+"""launcher-present: the build can start every rank of the layout, where it lies."""
+
+from __future__ import annotations
+
+from canserve.checks.case import NOT_COMPUTED, Case
+from canserve.checks.layout.deployed import placed
+from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.facts import Cause, Missing
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+
+def run(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``launcher-present``."""
+    found = placed(case).start
+    if found == NOT_COMPUTED:
+        raise NotApplicable("its commands were not written: canserve plan writes them")
+    reader.cite((*found.evidence, *case.build.launchers.evidence))
+    if isinstance(found, Missing):
+        advice = found.ask or "choose another layout"
+        return No(found.why, advice) if found.cause is Cause.UNAVAILABLE else Unknown(found.why, advice)
+    reader.cite(case.build.flags.evidence)
+    if not reader.evidence:
+        return Unknown("neither launchers nor flags of the build were read", "read the build in full")
+    count = len(found.value.processes)
+    return Yes("one process starts it" if count == 1 else f"{count} processes start it")
+
+
+CHECK = Check(
+    "launcher-present",
+    "The build has a launcher that starts every rank of the layout, on every machine.",
+    run,
+    needs_layout=True,
+)
