@@ -200,3 +200,61 @@ def test_a_model_without_config_stays_missing() -> None:
     asked = request(LLAMA, "0.25.1")
     gone = replace(asked, model=replace(model(LLAMA), config=model(LLAMA).nested))
     assert isinstance(serving(gone, gib(15)), Missing)
+
+
+V4 = {
+    "architectures": ["DeepseekV4ForCausalLM"],
+    "model_type": "deepseek_v4",
+    "hidden_size": 4096,
+    "vocab_size": 129280,
+    "num_hidden_layers": 43,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 1,
+    "head_dim": 512,
+    "qk_rope_head_dim": 64,
+    "q_lora_rank": 1024,
+    "o_lora_rank": 1024,
+    "o_groups": 8,
+    "index_n_heads": 64,
+    "index_head_dim": 128,
+    "index_topk": 512,
+    "sliding_window": 128,
+    "compress_ratios": [0, 0, *([4, 128] * 20), 4, 0],
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 6,
+    "moe_intermediate_size": 2048,
+    "num_nextn_predict_layers": 1,
+    "max_position_embeddings": 1048576,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "blocks", "sequences"),
+    [
+        ("0.22.1", 51044, 7.224911535739561),
+        ("0.23.0", 51638, 7.30898796886058),
+        ("0.26.0", 51638, 5.157095775491861),
+        ("0.27.0", 53567, 4.970031545741325),
+        ("0.32.0", 53567, 4.970031545741325),
+    ],
+)
+def test_a_compressed_cache_is_packed(version: str, blocks: int, sequences: float) -> None:
+    """What get_kv_cache_groups and get_max_concurrency_for_kv_cache_config of these releases give for 50 GiB."""
+    found = fixed(V4, version, 50, max_num_batched_tokens=8192, kv_cache_dtype="fp8")
+    assert found.max_concurrency.value == pytest.approx(sequences, rel=1e-9)
+    by_hand = fixed(V4, version, 1, num_gpu_blocks_override=blocks, max_num_batched_tokens=8192)
+    assert by_hand.max_concurrency.value == pytest.approx(sequences, rel=1e-9)
+
+
+def test_a_compressed_cache_needs_a_release_that_knows_it() -> None:
+    found = serving(request(V4, "0.19.1", {}), gib(10))
+    assert isinstance(found, Missing) and "compressed" in found.why
+
+
+def test_the_last_stage_holds_what_the_others_do_not() -> None:
+    """Each stage's block is as large as the largest part of a group on it."""
+    whole = fixed(V4, "0.27.0", 50, kv_cache_dtype="fp8")
+    asked = request(V4, "0.27.0", {"kv_cache_dtype": "fp8"}, Parallel(pp=2))
+    assert held(asked, 10, 10).kv_bytes_per_token < whole.kv_bytes_per_token

@@ -10,7 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from canserve.engines.vllm.compressed import compressed_specs
 from canserve.memory.cache.groups import Grouping, Pages, group
+from canserve.memory.cache.packed import Packing, pack
 from canserve.memory.cache.rows import (
     DS_MLA,
     CacheDtype,
@@ -70,6 +72,8 @@ def grouping(stages: Sequence[Sequence[Layer]], setting: CacheSetting) -> Groupi
     edges = _edges(stages, setting)
     block = _block(stages, setting)
     specs = [[spec for layer in stage for spec in _specs(layer, block, edges, setting)] for stage in stages]
+    if any(isinstance(m, Compressed) for stage in stages for layer in stage for m in layer.mixers):
+        return pack(specs, Packing(setting.rules.value("packing")))
     if setting.rules.value("chunks") == "full" and any(
         spec.growth is Growth.CHUNK for stage in specs for spec in stage
     ):
@@ -115,8 +119,8 @@ def _of_mixer(mixer: Mixer, block: int, setting: CacheSetting) -> Iterator[Spec]
                 yield Spec(Growth.FULL, block, block * index_row(latent.index_dim))
         case Recurrent() as state:
             yield _state(state, block, setting)
-        case Compressed():
-            raise Lacking("compress_ratios", "a cache compressed along the sequence")
+        case Compressed() as layer:
+            yield from compressed_specs(layer, setting.dtype, setting.plain)
 
 
 def _attention(layer: Attention, block: int, setting: CacheSetting) -> Spec:

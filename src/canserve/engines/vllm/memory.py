@@ -65,7 +65,13 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
     starts = min((_starts(start, at, ranks[at]) for at in first.values()), key=lambda each: each.value)
     if shared is None:
         raise Lacking("layers", "no layer that keeps a cache")
-    pool = Pool(shared, start.in_flight, start.shards, int(start.rules.value("null_block")))
+    pool = Pool(
+        shared,
+        start.in_flight,
+        start.shards,
+        int(start.rules.value("null_block")),
+        by_bytes=start.rules.value("concurrency") == "bytes",
+    )
     holding = _Holding(start, pool, ranks)
     return Serving(
         ranks=ranks,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from canserve.memory.cache.groups import Grouping
+from canserve.memory.cache.spec import parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Pool:
     """Context parallel ranks."""
     reserved: int = 0
     """Blocks set aside before it is checked that a sequence fits."""
+    by_bytes: bool = False
+    """Whether the sequences at once are counted from the bytes of groups, as if a block were the first one's."""
 
     def blocks(self, available: Sequence[float]) -> int:
         """Blocks on every rank: those of the stage that has room for the fewest. ``available``: bytes a stage."""
@@ -33,7 +36,12 @@ class Pool:
 
     def concurrency(self, blocks: int, length: int) -> float:
         """Sequences of that length at once."""
-        return blocks / self.needed(length)
+        return blocks / (self._needed_by_bytes(length) if self.by_bytes else self.needed(length))
+
+    def _needed_by_bytes(self, length: int) -> int:
+        groups = self.grouping.groups
+        held = sum(each.spec.page * each.spec.blocks(length, self.in_flight, self.shards) for each in groups)
+        return parts(held, groups[0].spec.page)
 
     def longest(self, blocks: int, most: int) -> int:
         """The longest sequence, at most ``most`` tokens; 0: not even one token fits."""

@@ -61,7 +61,7 @@ def group(stages: Sequence[Sequence[Spec]], factor: float, pages: Pages) -> Grou
     specs = [spec for stage in stages for spec in stage]
     if not specs:
         return None
-    if len({_kind(spec) for spec in specs}) == 1:
+    if len({kind(spec) for spec in specs}) == 1:
         return _single(stages)
     specs = unify(specs, pages)
     kinds: dict[Spec, list[int]] = {}
@@ -75,7 +75,7 @@ def group(stages: Sequence[Sequence[Spec]], factor: float, pages: Pages) -> Grou
     return Grouping(tuple(groups), _stage_bytes(stages, groups, specs[0].page))
 
 
-def _kind(spec: Spec) -> tuple[object, ...]:
+def kind(spec: Spec) -> tuple[object, ...]:
     """Layers alike in this need the same blocks, whatever their bytes."""
     return (spec.growth, spec.block, spec.window, spec.states)
 
