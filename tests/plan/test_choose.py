@@ -46,6 +46,11 @@ def test_what_is_fixed_is_taken(founding: object) -> None:
     assert {p.ep for p in spread(founding, "profile:h200", 1, Wishes(spread=True))} == {2, 4, 8}
 
 
+def test_a_model_of_unknown_shape_is_planned_once(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "nobody_knows", "architectures": ["XForCausalLM"]}')
+    assert spread(read_model(str(tmp_path), Options(offline=True)), "profile:h200", 1) == [Parallel()]
+
+
 def test_many_machines_stay_few_layouts(founding: object) -> None:
     degrees = spread(founding, "profile:h200", 1000)
     assert len(degrees) < 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from canserve.facts import Known
+from canserve.facts import Known, Missing
 from canserve.layout import Layout, Layouts
 from canserve.plan.plan import Plan
 from canserve.plan.wishes import Goal, Wishes
@@ -22,12 +22,15 @@ def worth_planning(found: Layouts, wishes: Wishes) -> Iterator[Layout]:
     """Legal layouts that differ in what they are good for, smallest first.
 
     Every tensor parallel size that divides, alone with its experts cut or spread, in stages, and as replicas
-    that fill the machines. What the user fixed is taken as it is.
+    that fill the machines. What the user fixed is taken as it is. Of a model whose shape is not known the
+    first one stands for all: nothing tells them apart.
     """
     for parallel in dict.fromkeys(_degrees(found, wishes)):
         layout = found.at(parallel) if wishes.allows(parallel) else None
         if isinstance(layout, Layout):
             yield layout
+            if isinstance(found.judged.question.shape, Missing):
+                return
 
 
 def _degrees(found: Layouts, wishes: Wishes) -> Iterator[Parallel]:
