@@ -51,7 +51,9 @@ class LlamaCpp:
             *serving.FILES,
             *(flags.FILES if want.flags else ()),
         ]
-        paths = [reading.root + name for name in places] + converter.converter_files(reading)
+        paths = [reading.root + name for name in places]
+        if _of_checkpoints(want):
+            paths += converter.converter_files(reading)
         return [path for path in dict.fromkeys(paths) if sources.has(path)]
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
@@ -97,8 +99,13 @@ class LlamaCpp:
             gguf_types=attempt(formats.read_gguf_types, reading),
             gguf_vocabularies=attempt(formats.read_vocabularies, reading),
             gguf_projectors=attempt(formats.read_projectors, reading),
-            converter=attempt(converter.read_converter, reading),
+            converter=attempt(converter.read_converter, reading) if _of_checkpoints(want) else NOT_ASKED,
         )
+
+
+def _of_checkpoints(want: Want) -> bool:
+    """Whether classes of the Hub are asked about, which only the converter knows."""
+    return want.architectures != frozenset()
 
 
 def _no_classes(reading: Reading) -> Fact[Mapping[str, Registered]]:

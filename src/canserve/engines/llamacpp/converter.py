@@ -124,7 +124,7 @@ def _found(reading: Reading, rows: Sequence[Converted], script: _Script) -> Fact
 
 
 def _classes(path: str, tree: ast.Module) -> Iterator[_Class]:
-    for node in ast.walk(tree):
+    for node in tree.body:
         if isinstance(node, ast.ClassDef):
             names = [name for one in node.decorator_list for name in _registers(one)]
             bases = tuple(base for one in node.bases if (base := _last(one)))

@@ -142,7 +142,7 @@ def _table(reading: Reading) -> Mapping[str, str] | None:
         raise reading.unknown(INDEX, f"a row of {TABLE} is not a name and a module")
     package = TORCH.rstrip("/").replace("/", ".")
     return {
-        key: module if "." in module else f"{package}.{module}"
+        key: f"{package}.{module.removeprefix(package + '.')}"
         for key, module in zip(keys, modules, strict=True)
     }
 
