@@ -219,3 +219,20 @@ def test_no_headers_is_missing_not_empty(tmp_path: Path) -> None:
     assert isinstance(model.tensors, Missing) and model.tensors.cause is not Cause.UNREADABLE
     found = tensors_of(replace(model, tensors=Known(())))
     assert isinstance(found, Known) and len(found.value) == 21
+
+
+def test_what_published_gemma3_configs_leave_to_the_class() -> None:
+    tower = {
+        "hidden_size": 1152, "image_size": 896, "intermediate_size": 4304, "num_attention_heads": 16,
+        "num_hidden_layers": 27, "patch_size": 14, "vision_use_head": False,
+    }  # fmt: skip
+    text = {
+        "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
+        "sliding_window": 1024,
+    }  # fmt: skip
+    published = {"model_type": "gemma3", "text_config": text, "vision_config": tower}
+    assert total(published) == 4_300_079_472  # as the Hub counts google/gemma-3-4b-it
+    with pytest.raises(Lacking):
+        implied_tensors(published | {"text_config": {k: text[k] for k in text if k != "hidden_size"}}, None)
+    with pytest.raises(Lacking):  # a text model's own config says them
+        implied_tensors(text | {"model_type": "gemma3_text"}, None)

@@ -13,6 +13,15 @@ DECODERS = ("text_config", "llm_config", "language_config", "thinker_config")
 """Keys under which multimodal configs hold their decoder's, as engines look them up."""
 
 
+LEFT_TO_THE_CLASS: Mapping[str, Mapping[str, int]] = {
+    "gemma3": {
+        "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+        "max_position_embeddings": 131072,
+    },
+}  # fmt: skip
+"""Numbers that a family's published multimodal configs leave out (Gemma3TextConfig of transformers has them)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """The decoder's own config and the model type that says how to read it."""
@@ -29,8 +38,11 @@ def decoder(config: Mapping[str, Any]) -> Decoder:
     whole = fields = Fields(config)
     while (inner := fields.inner(*DECODERS)) is not None:
         fields = inner
-    family = fields.text("model_type") or whole.text("model_type") or _by_architecture(whole)
-    return Decoder(fields, re.sub(r"_text$", "", family), whole)
+    named = fields.text("model_type") or whole.text("model_type") or _by_architecture(whole)
+    family = re.sub(r"_text$", "", named)
+    if fields is not whole and family in LEFT_TO_THE_CLASS:
+        fields = Fields({**LEFT_TO_THE_CLASS[family], **fields.values}, fields.path)
+    return Decoder(fields, family, whole)
 
 
 def _by_architecture(whole: Fields) -> str:
