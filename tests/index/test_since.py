@@ -123,7 +123,7 @@ def test_gguf_needs_the_method_and_the_architecture() -> None:
     assert [(way, usable, needs) for _, _, way, usable, needs in answers(found)] == [
         ("gguf", "no", ()),
         ("gguf", "yes", ("transformers>=5.0.0",)),
-        ("none", "no", ()),
+        ("gguf", "no", ()),
     ]
 
 

@@ -187,10 +187,7 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
         return Answer("unknown", None, "unknown", build.why), None
     model, case = asked.model, Case(asked.model, build.value, wish=asked.wish)
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
-        own = build.value.gguf_architectures
-        if isinstance(own, Known) and own.value and model.gguf_architecture.value not in own.value:
-            return Answer("none", None, "no", ""), None
-        return _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more)), None
+        return _by_file(asked, case, model.gguf_architecture.value), None
     if gguf_only(build.value):
         return _by_converter(asked, case), None
     reader = Reader()
@@ -210,6 +207,16 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
     if plain and not asked.more:
         return Answer(way.way, way.served_by, "yes", "", needs=condition(passing)), passing
     return _by_checks(case, way.way, (*GATES, *asked.more), way.served_by), passing
+
+
+def _by_file(asked: Question, case: Case, architecture: str) -> Answer:
+    """How a release takes a GGUF file: by a table of its own, or as far as transformers reads it."""
+    own = case.build.gguf_architectures
+    if isinstance(own, Known) and own.value and architecture not in own.value:
+        return Answer("none", None, "no", "")
+    answer = _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more))
+    left_to_others = isinstance(own, Known) and own.value is None
+    return replace(answer, way="gguf") if left_to_others else answer
 
 
 def _by_converter(asked: Question, case: Case) -> Answer:
