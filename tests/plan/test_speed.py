@@ -13,6 +13,7 @@ from canserve.memory.request import Request
 from canserve.plan.links import between, inside, rate_of
 from canserve.plan.plan import Speed
 from canserve.plan.speed import speed
+from canserve.plan.traffic import Pool
 from canserve.rules.machines import profile
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import ONLY_CONFIG, Model
@@ -232,3 +233,23 @@ def test_a_hop_between_stages_takes_its_time() -> None:
     assert (
         known(asked([slow], Parallel(pp=2))).decode.value < known(asked([fast], Parallel(pp=2))).decode.value
     )
+
+
+def test_spread_experts_are_waited_for_where_most_of_the_chosen_lie() -> None:
+    whole, spread = Pool(128, 8, 1, 1.0, 1.0), Pool(128, 8, 8, 1.0, 1.0)
+    assert whole.read(1) == pytest.approx(8)
+    assert 1 < spread.read(1) < 8
+    assert whole.read(10**6) == pytest.approx(128)
+    assert spread.read(10**6) == pytest.approx(16)
+    assert Pool(8, 2, 1, 1.0, 1.0).read(16) == pytest.approx(8 * (1 - 0.75**16))
+
+
+def test_replicas_that_share_experts_wait_for_each_other() -> None:
+    alone, shared = (
+        known(asked([machine()], moe=True)),
+        known(asked([machine()], Parallel(dp=2, ep=2), moe=True)),
+    )
+    assert shared.decode_bound >= alone.decode_bound
+    apart = known(asked([machine()], Parallel(dp=2), moe=True))
+    assert shared.saturated.value > apart.saturated.value / 2
+    assert "messages" not in alone.limit

@@ -205,7 +205,7 @@ def _step(course: Course, stage: int, tokens: float, cache: float, scores: float
     size = tokens * part.hidden * 2.0
     messages = part.reductions * course.group.reduce(size, course.parallel.tp, end)
     if course.shared:
-        messages += part.exchanges * course.hop.send(size, end)
+        messages += part.exchanges * course.hop.reduce(size, course.parallel.tp * course.parallel.dp, end)
     return Step(memory, compute, kernels, messages)
 
 
@@ -223,7 +223,8 @@ def _alone_steps(course: Course, end: str) -> list[Step]:
 def _between(course: Course, tokens: float, end: str) -> float:
     """Hops between stages, and what the host does between two steps."""
     hops = (course.parallel.pp - 1) * course.hop.send(tokens * course.stages[0].hidden * 2.0, end)
-    return hops + _time("step", end) + (_time("remote", end) if course.remote else 0.0)
+    waits = [("step", True), ("remote", course.remote), ("replicas", course.shared)]
+    return hops + sum(_time(name, end) for name, applies in waits if applies)
 
 
 def _saturated(course: Course, batch: int, context: float, end: str) -> float:

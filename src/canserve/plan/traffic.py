@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
+from math import log, prod, sqrt
 
 from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrence, Recurrent
 from canserve.memory.weights.cuts import Place, Spot, share, spots
@@ -33,9 +33,12 @@ class Pool:
     parameters: float
 
     def read(self, tokens: float) -> float:
-        """Bytes read for so many tokens: the experts that they choose, if they choose evenly."""
+        """Bytes read for so many tokens on the rank that has most to read, if tokens choose evenly."""
         chosen: float = self.number * (1 - (1 - self.per_token / self.number) ** tokens)
-        return self.bytes * chosen / self.spread
+        mean = chosen / self.spread
+        # Balls in bins: where experts are spread, everybody waits for the rank with the most of those chosen.
+        most = mean + sqrt(2 * mean * log(self.spread)) if self.spread > 1 else mean
+        return self.bytes * min(most, chosen, self.number / self.spread)
 
 
 @dataclass(frozen=True, slots=True)
