@@ -14,7 +14,7 @@ from packaging.version import Version
 from canserve.checks.architecture import MODULE_PRESENT, REGISTERED, Route, route
 from canserve.checks.case import Case, Wish
 from canserve.checks.config import PARSABLE, REMOTE, SATISFIED, opened
-from canserve.checks.gates import Passing, condition, resolved
+from canserve.checks.gates import Passing, candidates, condition, resolved
 from canserve.checks.gguf import converted_row
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.checks.reader import Check, Reader, Unread
@@ -187,7 +187,7 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
         return Answer("unknown", None, "unknown", build.why), None
     model, case = asked.model, Case(asked.model, build.value, wish=asked.wish)
     if isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None:
-        return _by_file(asked, case, model.gguf_architecture.value), None
+        return _by_file(asked, case, model.gguf_architecture.value)
     if gguf_only(build.value):
         return _by_converter(asked, case), None
     reader = Reader()
@@ -209,14 +209,21 @@ def _judged(asked: Question, build: Fact[Build]) -> tuple[Answer, Passing | None
     return _by_checks(case, way.way, (*GATES, *asked.more), way.served_by), passing
 
 
-def _by_file(asked: Question, case: Case, architecture: str) -> Answer:
+def _by_file(asked: Question, case: Case, architecture: str) -> tuple[Answer, Passing | None]:
     """How a release takes a GGUF file: by a table of its own, or as far as transformers reads it."""
     own = case.build.gguf_architectures
     if isinstance(own, Known) and own.value and architecture not in own.value:
-        return Answer("none", None, "no", "")
+        return Answer("none", None, "no", ""), None
     answer = _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more))
-    left_to_others = isinstance(own, Known) and own.value is None
-    return replace(answer, way="gguf") if left_to_others else answer
+    if not (isinstance(own, Known) and own.value is None):
+        return answer, None
+    try:
+        versions, table = candidates(Reader(), case)
+    except Unread:
+        return replace(answer, way="gguf"), None
+    known = (version for version in versions if version in table.versions)
+    passed = frozenset(version for version in known if architecture in table.gguf_architectures(version))
+    return replace(answer, way="gguf"), Passing(versions, passed)
 
 
 def _by_converter(asked: Question, case: Case) -> Answer:

@@ -219,6 +219,10 @@ def notes(report: SinceReport) -> Sequence[str]:
             "a repository that brings its own configuration code may be served where the config cannot be parsed: "
             "name the model instead"
         )
+    if any(answers.subject.kind == "model" for answers in report.answers):
+        said.append(
+            "its class and config were judged, not its weights: `canserve check` asks about all of it"
+        )
     return said
 
 
