@@ -137,6 +137,27 @@ def test_a_missing_number_is_unknown_and_named(here: Path, field: str) -> None:
     assert field in run(*arguments(here, "--tp", "1", model=f"lacks-{field}")).stdout
 
 
+def test_headers_that_contradict_the_config_win_and_that_is_said(here: Path) -> None:
+    tensors = [
+        {"name": f"model.layers.{{layer}}.mlp.{part}_proj.weight", "dtype": "BF16", "shape": shape,
+         "over": {"layer": "0-31"}}
+        for part, shape in (("gate", [28672, 4096]), ("up", [28672, 4096]), ("down", [4096, 28672]))
+    ]  # fmt: skip
+    small_llama.model(here / "contradicting")
+    headers = {"format": "canserve-headers/1", "recorded_from": "this test", "tensors": tensors}
+    (here / "contradicting" / "model.headers.json").write_text(json.dumps(headers))
+    output = planned(here, "--tp", "1", model="contradicting")
+    assert any("headers win" in note and "28672x4096" in note for note in output["notes"])
+    stored = sum(32 * 2 * shape[0] * shape[1] for shape in ([28672, 4096],) * 3)
+    assert output["plans"][0]["ranks"][0]["weights_bytes"]["value"] == pytest.approx(stored, rel=0.01)
+
+
+def test_layers_that_no_number_tells_are_unknown(here: Path) -> None:
+    small_llama.model(here / "odd", layer_types=["full_attention"] * 3)
+    output = planned(here, "--tp", "1", model="odd", code=3)
+    assert any("layer_types" in f["because"] for f in output["plans"][0]["findings"])
+
+
 def test_the_longest_context_that_fits_is_chosen_and_said(here: Path) -> None:
     plan = planned(here, "--tp", "1", on="profile:rtx-4090")["plans"][0]
     assert 1024 <= plan["context"] < 131072 and plan["context"] % 1024 == 0

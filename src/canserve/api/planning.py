@@ -13,6 +13,7 @@ from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.device import one_device
 from canserve.memory.quantity import Quantity
+from canserve.memory.weights.stored import contradictions
 from canserve.plan.candidate import Candidate, Judged, Machines
 from canserve.plan.choose import MOST_RANKS, ranked, worth_planning
 from canserve.plan.evaluate import curve, evaluate
@@ -88,7 +89,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
             illegal=_illegal(found),
             curve=() if best is None else _curve(best, plans[0]),
             what_if=() if best is None else _what_if(best, asked.what_if, purpose),
-            notes=_notes(plans, machines),
+            notes=_notes(subject, plans, machines),
             unread=builds.unread,
         ),
         builds.cost,
@@ -177,8 +178,8 @@ def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) ->
     return evaluate(replace(best, judged=judged, options=judged.options))
 
 
-def _notes(plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:
-    notes = []
+def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:
+    notes = [f"headers and config contradict each other, headers win: {one}" for one in contradictions(model)]
     if len(plans) > MOST_PLANS:
         notes.append(f"{len(plans) - MOST_PLANS} further plans are worse and left out")
     if sum(host.gpus for host in machines.hosts) > MOST_RANKS:

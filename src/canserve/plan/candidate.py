@@ -86,6 +86,9 @@ class Candidate:
 
     def serving(self, **more: object) -> Fact[Serving]:
         """What it holds, with these options beside or instead of its own."""
+        shape = self.rulings.question.shape
+        if isinstance(shape, Missing):  # nobody knows which layers a rank has
+            return shape
         return served(self.judged.engine, self.request(**more))
 
 
