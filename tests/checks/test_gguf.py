@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from canserve.checks.flags import CHECK as FLAGS
 from canserve.checks.kv_cache import CHECK as KV_CACHE
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.checks.quantization.schemes import SCHEME_KNOWN
+from canserve.checks.speculative import CHECK as SPECULATIVE
 from canserve.checks.tokenizer import CHECK as TOKENIZER
 from canserve.checks.weights import CHECK as WEIGHTS
 from canserve.checks.wish import parse_wish
@@ -175,3 +177,16 @@ def test_the_type_of_the_cache_by_its_other_name() -> None:
     verdict = ruling(KV_CACHE, case(gguf_model(), none, wish=parse_wish(["--cache-type-k", "f16"])))
     assert isinstance(verdict, No)
     assert "no choice" in verdict.because
+
+
+def test_speculation_by_the_files_own_layers_and_without_a_second_model() -> None:
+    kinds = Known({"draft-mtp": AT, "ngram-map-k": AT, "draft-eagle3": AT}, seen())
+    offering = gguf_build(speculative=kinds)
+    for layers, kind in ((1, Yes), (0, No)):
+        one = replace(gguf_model(), mtp_layers=Known(layers, seen()))
+        asked = parse_wish(["--spec-type", "draft-mtp"])
+        assert isinstance(ruling(SPECULATIVE, case(one, offering, wish=asked)), kind)
+    for name, needs in (("ngram-map-k", 0), ("draft-eagle3", 1)):
+        verdict = ruling(SPECULATIVE, case(gguf_model(), offering, wish=parse_wish(["--spec-type", name])))
+        assert isinstance(verdict, Yes)
+        assert len(verdict.needs) == needs

@@ -15,7 +15,7 @@ from canserve.checks.gates import look
 from canserve.checks.names import near, some
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.checks.wish import given
-from canserve.subjects.build import Site
+from canserve.subjects.build import Site, gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 OWN_LAYERS = frozenset({"mtp", "nextn"})
@@ -23,8 +23,8 @@ OWN_LAYERS = frozenset({"mtp", "nextn"})
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
 WITH_OR_WITHOUT = frozenset({"eagle"})
 """Algorithms that take a draft model, and without one the model's own layers."""
-WITHOUT_DRAFT = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead"})
-"""Methods that need no second model."""
+WITHOUT_DRAFT = ("ngram", "suffix", "lookahead")
+"""How methods begin that need no second model: ``ngram``, ``ngram_gpu``, ``ngram-map-k`` ..."""
 
 
 def run(reader: Reader, case: Case) -> Verdict:
@@ -40,7 +40,7 @@ def run(reader: Reader, case: Case) -> Verdict:
     reader.cite((look(case, str(known[name]), f"speculative: {name}"),))
     if uses_own_layers(case):
         return _own_layers(reader, case, asked, known)
-    if asked.lower() in WITHOUT_DRAFT or name.endswith(("Model", "ForCausalLM", "MTP")):
+    if asked.lower().startswith(WITHOUT_DRAFT) or name.endswith(("Model", "ForCausalLM", "MTP")):
         return Yes(f"the build knows {asked}")
     return Yes(
         f"the build knows the method {asked}",
@@ -53,7 +53,7 @@ def uses_own_layers(case: Case) -> bool:
     method = (case.wish.speculative or "").lower()
     if given(case.wish, ALGORITHM) and method in WITH_OR_WITHOUT:
         return given(case.wish, DRAFT) is None
-    return method in OWN_LAYERS or method.endswith("_mtp")
+    return method in OWN_LAYERS or method.endswith(("_mtp", "-mtp"))
 
 
 def _unknown_method(reader: Reader, case: Case, asked: str, known: Mapping[str, Site]) -> Verdict:
@@ -102,6 +102,8 @@ def _own_layers(reader: Reader, case: Case, asked: str, known: Mapping[str, Site
         return No(
             f"{asked} needs extra prediction layers, which the model has not", "name a draft model instead"
         )
+    if gguf_only(case.build):
+        return Yes(f"the file holds the layers that {asked} predicts with")
     wanted = draft_classes(reader, case)
     if not wanted:
         way, _ = route(reader, case)

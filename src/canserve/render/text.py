@@ -62,11 +62,18 @@ def chosen(report: Report) -> str:
 
 def describe(model: Model) -> str:
     """The model in one line: class, type, parameters, quantization; what is missing says why."""
-    architectures = _said(model.architectures, lambda names: ", ".join(names) or "no architecture named")
-    model_type = _said(model.model_type, lambda name: f"model type {name}" if name else "no model type")
     parameters = _said(model.parameters, _parameters)
     quantization = _said(model.quantization, lambda found: found.method if found else "not quantized")
-    return ", ".join(dict.fromkeys((architectures, model_type, parameters, quantization)))
+    return ", ".join(dict.fromkeys((*_kind(model), parameters, quantization)))
+
+
+def _kind(model: Model) -> tuple[str, ...]:
+    inside = model.gguf_architecture
+    if isinstance(inside, Known) and inside.value is not None:
+        return (f"GGUF architecture {inside.value}",)
+    architectures = _said(model.architectures, lambda names: ", ".join(names) or "no architecture named")
+    model_type = _said(model.model_type, lambda name: f"model type {name}" if name else "no model type")
+    return architectures, model_type
 
 
 def _parameters(found: Parameters) -> str:
