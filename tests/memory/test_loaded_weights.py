@@ -10,12 +10,14 @@ import pytest
 
 from canserve.engines import engine_named
 from canserve.facts import Known, Missing
+from canserve.memory.device import one_device
 from canserve.memory.layers import read_layers
 from canserve.memory.layers.text import decoder
 from canserve.memory.quantity import GIB
 from canserve.memory.request import Request
 from canserve.memory.weights.rotary import rotary_bytes
 from canserve.probes.model.reading import read_model
+from canserve.rules.machines import profile
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Parallel, Placement, Rank
 
@@ -96,6 +98,23 @@ def test_the_dtype_option_decides(plain: Model) -> None:
 def test_online_quantization_needs_a_plain_checkpoint(plain: Model, founding: Model) -> None:
     assert 0.5 < held(plain, quantization="fp8") / held(plain) < 0.62  # embedding and head stay
     assert held(founding, quantization="fp8") == held(founding)
+
+
+@pytest.mark.parametrize(("release", "peaks"), [("0.11.0", True), ("0.14.0", True), ("0.25.1", False)])
+def test_releases_that_quantize_late_peak_while_loading(plain: Model, release: str, peaks: bool) -> None:
+    rules, machine = engine_named("vllm"), profile("h200")
+    assert rules is not None and machine is not None
+    device = one_device(machine)
+    assert not isinstance(device, Missing)
+    request = replace(asked(plain, quantization="fp8"), version=release, devices=(device,))
+    weights = rules.weights(request)
+    assert isinstance(weights, Known)
+    found = rules.memory(request, weights.value)
+    assert isinstance(found, Known), found
+    rank = found.value.ranks[0]
+    assert (rank.load_peak is not None) is peaks
+    if rank.load_peak is not None:
+        assert abs(rank.load_peak.value / GIB - held(plain)) < 0.01 and rank.weights.value < 10 * GIB
 
 
 def test_every_engine_answers(plain: Model) -> None:

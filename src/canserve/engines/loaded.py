@@ -9,12 +9,12 @@ from canserve.memory.fields import Lacking
 from canserve.memory.layers.text import decoder
 from canserve.memory.options import BadOption, Options
 from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request
+from canserve.memory.request import Request, Serving
 from canserve.memory.weights.loading import DTYPES, Loading, loading
 from canserve.memory.weights.rotary import rotary_bytes
 from canserve.memory.weights.sharding import rank_weights
 from canserve.memory.weights.stored import tensors_of
-from canserve.rules.weights import Padding, paddings
+from canserve.rules.weights import Padding, loads_first, paddings
 from canserve.subjects.tensor import BITS
 
 
@@ -22,6 +22,8 @@ from canserve.subjects.tensor import BITS
 class Habits:
     """What an engine does by itself, and under which options it does otherwise."""
 
+    engine: str
+    """As its rules are listed by; empty: there are none."""
     across_replicas: bool
     """Whether experts are cut over all data-parallel replicas."""
     absorbs: bool
@@ -40,7 +42,9 @@ class Habits:
     """Values of ``quantization`` that quantize an unquantized checkpoint while loading."""
 
 
-PLAIN = Habits(across_replicas=False, absorbs=False, sections=1, text_only=(), whole_towers=(), draft=())
+PLAIN = Habits(
+    engine="", across_replicas=False, absorbs=False, sections=1, text_only=(), whole_towers=(), draft=()
+)
 """Of an engine of which nothing else is known than that it cuts as others do."""
 
 AHEAD = ("mtp", "nextn", "eagle")
@@ -67,6 +71,30 @@ def weights_of(request: Request, habits: Habits) -> Fact[tuple[Quantity, ...]]:
     return Known(rank_weights(tensors.value, how, request.placement), tensors.evidence)
 
 
+def with_peaks(serving: Fact[Serving], request: Request, habits: Habits) -> Fact[Serving]:
+    """The same, with what loading takes at most where that is more than what stays.
+
+    Releases that quantize a checkpoint while loading once held all of it unquantized first.
+    """
+    how = loading_of(request, habits)
+    if isinstance(serving, Missing) or isinstance(how, Missing) or how.value.online is None:
+        return serving
+    row = loads_first(habits.engine, request.version)
+    tensors = tensors_of(request.model, how.value.towers)
+    if row is None or isinstance(tensors, Missing):
+        return serving
+    plain = rank_weights(tensors.value, replace(how.value, online=None), request.placement)
+    why = f"held unquantized until all of it is there [{row.source}]"
+    partly = (
+        row.values.get("partly") is True
+    )  # experts come in quantized already: no more than that is certain
+    ranks = []
+    for rank, peak in zip(serving.value.ranks, plain, strict=True):
+        low = min(peak.low, rank.weights.low) if partly else peak.low
+        ranks.append(replace(rank, load_peak=Quantity(peak.value, low, peak.high, why)))
+    return Known(replace(serving.value, ranks=tuple(ranks)), serving.evidence)
+
+
 def _how(request: Request, habits: Habits) -> Loading:
     """The model's own way, changed by options. Raises BadOption."""
     options, own = Options(request.options), loading(request.model)
@@ -74,9 +102,7 @@ def _how(request: Request, habits: Habits) -> Loading:
     dtype = own.dtype if asked == "auto" else DTYPES.get(asked)
     if dtype is None and asked != "auto":
         raise BadOption("dtype", asked, f"one of auto, {', '.join(DTYPES)}")
-    quantized = (
-        not isinstance(request.model.quantization, Known) or request.model.quantization.value is not None
-    )
+    quantized = isinstance(request.model.quantization, Known) and request.model.quantization.value is not None
     own_padding, most_padding = _padding(request, habits)
     online = options.text("quantization", "").lower() in habits.online and not quantized
     return replace(

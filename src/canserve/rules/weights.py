@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from canserve.rules.table import Row, load
+from canserve.rules.table import Row, covers, load
 
 NAME = "weights.toml"
 PLACES = frozenset({"ahead", "skip", "tower", "first", "embedding", "head", "last"})
@@ -108,6 +108,13 @@ def paddings(method: str) -> tuple[tuple[range, Padding], ...]:
         if row.text("method") == method:
             found.append((range(first, last + 1), Padding(hidden, width)))
     return tuple(found)
+
+
+def loads_first(engine: str, version: str) -> Row | None:
+    """The row that says this release holds a checkpoint unquantized until all of it is loaded."""
+    rows = load(NAME).rows("loads_first")
+    mine = (row for row in rows if row.values.get("engine") == engine)
+    return next((row for row in mine if covers(row.text("releases"), version)), None)
 
 
 @cache

@@ -36,6 +36,7 @@ from canserve.subjects.build import (
 )
 
 LOADING = Habits(
+    engine="sglang",
     across_replicas=False,
     absorbs=True,
     sections=1,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from canserve.engines.loaded import Habits, loading_of, weights_of
+from canserve.engines.loaded import Habits, loading_of, weights_of, with_peaks
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -42,6 +42,7 @@ from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
 
 LOADING = Habits(
+    engine="vllm",
     across_replicas=True,
     absorbs=True,
     sections=4,
@@ -113,7 +114,7 @@ class VLLM:
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""
-        return what_it_holds(request, weights)
+        return with_peaks(what_it_holds(request, weights), request, LOADING)
 
 
 def _with_flags(build: Build, reading: Reading) -> Build:
