@@ -26,6 +26,7 @@ from canserve.api import read_machines, read_model
 from canserve.engines import engine_named
 from canserve.facts import Fact, Known
 from canserve.layout import Layout, Question, hosts, layouts
+from canserve.layout.shape import shape
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
 from canserve.plan.plan import Speed
@@ -106,7 +107,8 @@ def compare(row: Mapping[str, Any], results: Results) -> None:
     results["decode x 1"].append(
         line("decode x 1", found.decode, found.decode_bound, row["decode_bs1_tok_s"])
     )
-    experts = not isinstance(model.config, Known) or any("expert" in name for name in model.config.value)
+    known = shape(model)
+    experts = not isinstance(known, Known) or known.value.moe
     for batch in (16, 128):
         measured = row.get(f"decode_bs{batch}_tok_s")
         if measured is None or batch > options.get("max_num_seqs", batch):
