@@ -63,6 +63,7 @@ def gguf_model(
         tokenizer=Known(Tokenizer(("x.gguf",), "gpt2", {}, "gguf"), seen("inside")),
         weight_format=Known("gguf", seen("gguf")),
         gguf_architecture=Known(architecture, seen(architecture)),
+        gguf_projectors=Known((), seen("no projector")),
         gguf_metadata=Known({key: value for key, value in said.items() if value is not None}, seen("header")),
     )
     missing = (

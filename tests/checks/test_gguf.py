@@ -13,6 +13,7 @@ from canserve.checks import CHECKS
 from canserve.checks.architecture import REGISTERED
 from canserve.checks.flags import CHECK as FLAGS
 from canserve.checks.kv_cache import CHECK as KV_CACHE
+from canserve.checks.processor import CHECK as PROCESSOR
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.checks.quantization.schemes import SCHEME_KNOWN
 from canserve.checks.speculative import CHECK as SPECULATIVE
@@ -190,3 +191,17 @@ def test_speculation_by_the_files_own_layers_and_without_a_second_model() -> Non
         verdict = ruling(SPECULATIVE, case(gguf_model(), offering, wish=parse_wish(["--spec-type", name])))
         assert isinstance(verdict, Yes)
         assert len(verdict.needs) == needs
+
+
+def test_the_projector_beside_the_model() -> None:
+    seeing = gguf_build(gguf_projectors=Known({"mlp": AT, "qwen2vl_merger": AT}, seen()))
+
+    def of(*kinds: str) -> Any:
+        return case(replace(gguf_model(), gguf_projectors=Known(kinds, seen())), seeing)
+
+    assert isinstance(ruling(PROCESSOR, of("qwen2vl_merger", "mlp")), Yes)
+    verdict = ruling(PROCESSOR, of("qwen3vl_merger"))
+    assert isinstance(verdict, No)
+    assert "nearest: qwen2vl_merger" in verdict.because
+    assert isinstance(PROCESSOR.judge(of()), Skipped)
+    assert isinstance(PROCESSOR.judge(case(gguf_model(), build())), Skipped)

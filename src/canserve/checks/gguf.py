@@ -154,6 +154,25 @@ def vocabulary_known(reader: Reader, case: Case) -> Verdict:
     return No(because, ANOTHER_FILE)
 
 
+def projectors_known(reader: Reader, case: Case) -> Verdict:
+    """Whether the build knows the multimodal projector that lies beside a GGUF model."""
+    if not gguf_only(case.build):
+        raise NotApplicable("a GGUF model brings its projector as a file of its own")
+    kinds = reader.read(case.model.gguf_projectors)
+    if not kinds:
+        raise NotApplicable("no multimodal projector lies beside the model")
+    known = reader.read(case.build.gguf_projectors)
+    absent = [kind for kind in kinds if kind not in known]
+    if absent:
+        because = f"the build knows no multimodal projector {', '.join(absent)}"
+        if near := get_close_matches(absent[0], known, n=3, cutoff=0.7):
+            because += f"; nearest: {', '.join(near)}"
+        return No(because, "use a newer build, or serve the model without its projector")
+    for kind in kinds:
+        reader.cite((look(case, str(known[kind]), f"projector {kind}"),))
+    return Yes(f"the build knows the multimodal projector beside the model: {', '.join(kinds)}")
+
+
 def types_known(reader: Reader, case: Case) -> Verdict:
     """Whether the build knows every tensor type of a GGUF file."""
     if not gguf_only(case.build):

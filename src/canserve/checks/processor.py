@@ -9,8 +9,10 @@ from __future__ import annotations
 from canserve.checks.architecture import route
 from canserve.checks.case import Case
 from canserve.checks.gates import look, resolved
+from canserve.checks.gguf import projectors_known
 from canserve.checks.model_files import REMOTE_ASK, needs_files, not_described
 from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.subjects.build import gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 SENSES = ("vision_config", "audio_config", "video_config")
@@ -21,7 +23,9 @@ def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``processor-files-present``."""
     needs_files(case)
     if reader.try_read(case.model.gguf_architecture) is not None:
-        raise NotApplicable("a GGUF model brings its projector as a file of its own")
+        return projectors_known(reader, case)
+    if gguf_only(case.build):
+        raise NotApplicable("the build serves GGUF files, and its converter makes the projector")
     if not _multimodal(reader, case):
         raise NotApplicable("the model takes text only")
     processor = reader.read(case.model.processor)
@@ -59,5 +63,4 @@ CHECK = Check(
     "processor-files-present",
     "A multimodal model has the files from which its processor is made.",
     run,
-    of_checkpoints=True,
 )

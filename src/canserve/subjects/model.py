@@ -136,6 +136,8 @@ class Model:
     """``general.architecture`` of a GGUF header; ``Known(None)`` for other formats."""
     gguf_metadata: Fact[Mapping[str, Any] | None] = NOT_READ
     """Scalars and short arrays of a GGUF header (``qwen3.block_count``); ``Known(None)``: not GGUF."""
+    gguf_projectors: Fact[tuple[str, ...]] = NOT_READ
+    """Kinds of multimodal projector beside a GGUF model (``clip.projector_type``); empty: none lies there."""
     config_format: Fact[str | None] = NOT_READ
     """``hf`` (config.json), ``mistral`` (params.json) or None: a GGUF file, which has no config file."""
     named_templates: Fact[Mapping[str, str]] = NOT_READ

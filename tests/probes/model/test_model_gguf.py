@@ -228,6 +228,24 @@ def test_a_projector_alone_is_called_one(tmp_path: Path) -> None:
     assert any("multimodal projector" in look.saw for look in model.gguf_architecture.evidence)
 
 
+def test_what_the_projector_beside_a_model_is(tmp_path: Path) -> None:
+    eyes = gguf([string("general.architecture", "clip"), string("clip.projector_type", "qwen2vl_merger")])
+    both = gguf([string("general.architecture", "clip"), string("clip.vision.projector_type", "a"),
+                 string("clip.audio.projector_type", "b")])  # fmt: skip
+    for number, (projector, kinds) in enumerate(
+        [(eyes, ("qwen2vl_merger",)), (both, ("a", "b")), (b"", None)]
+    ):
+        files = {"tiny-Q4_K_M.gguf": small_gguf(), "mmproj-F16.gguf": projector}
+        model = read_model(str(folder(tmp_path / str(number), files)))
+        if kinds is None:
+            missing(model.gguf_projectors)
+        else:
+            assert known(model.gguf_projectors) == kinds
+        assert known(model.gguf_architecture) == "qwen3"
+    alone = read_model(str(folder(tmp_path / "alone", {"tiny-Q4_K_M.gguf": small_gguf()})))
+    assert known(alone.gguf_projectors) == ()
+
+
 def test_an_adapter_is_said_to_be_no_model(tmp_path: Path) -> None:
     data = small_gguf(extra=[string("general.type", "adapter")])
     model = read_model(str(folder(tmp_path, {"lora.gguf": data}) / "lora.gguf"))

@@ -21,6 +21,7 @@ from canserve.trees.tree import TreeError
 SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 _ENDING = re.compile(r"\.gguf$", re.IGNORECASE)
 _WIDTH = re.compile(r"(?:I?Q|TQ|MXFP|NVFP)(\d)")
+PROJECTOR = ("clip.projector_type", "clip.vision.projector_type", "clip.audio.projector_type")
 _PLAIN = {"F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64"}
 
 
@@ -79,6 +80,19 @@ def read_gguf(files: Files, wanted: str | None = None) -> Reading:
     parameters, tensors = _content(files, header, parts)
     quantization = _quantization(files, parts[0], header)
     return Reading(header, parts[0], parameters, tensors, quantization, projectors, evidence)
+
+
+def projector_kinds(files: Files, found: Reading) -> Fact[tuple[str, ...]]:
+    """What the first projector beside the model says it is: one kind, or one for each sense."""
+    beside = [name for name in found.projectors if name != found.name]
+    if not beside:
+        return Known((), (files.seen("file list", "no projector beside the model"),))
+    header = _header(files, beside[0])
+    if isinstance(header, Missing):
+        return header
+    said = tuple(dict.fromkeys(kind for key in PROJECTOR if (kind := header.value.text(key)) is not None))
+    shown = ", ".join(printable(kind) for kind in said) or "nothing of its kind"
+    return Known(said, (files.seen(beside[0], f"projector: {shown}"),))
 
 
 def _fits(stem: str, parts: tuple[str, ...], wanted: str | None) -> bool:

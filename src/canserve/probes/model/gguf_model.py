@@ -9,7 +9,7 @@ from canserve.facts import Fact, Known, Missing, derive
 from canserve.probes.model.documents import Unreadable
 from canserve.probes.model.files import Files
 from canserve.probes.model.gguf import Header, Long
-from canserve.probes.model.gguf_files import Reading, read_gguf
+from canserve.probes.model.gguf_files import Reading, projector_kinds, read_gguf
 from canserve.subjects.model import Model, Processor, Tokenizer
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ def gguf_model(files: Files, wanted: str | None) -> Model:
         weight_format=Known("gguf", found.evidence),
         gguf_architecture=_architecture(files, found),
         gguf_metadata=said(_metadata),
+        gguf_projectors=projector_kinds(files, found),
         config_format=none,
         named_templates=said(_named_templates),
         generation=none,
