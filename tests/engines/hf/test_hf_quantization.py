@@ -146,3 +146,10 @@ def test_one_that_refuses_what_was_quantized_before() -> None:
 
 def test_an_endless_method_ends() -> None:
     assert runs(indented("x = 1\n" * 50_000 + "raise ValueError")) == CAPABILITIES
+
+
+def test_words_of_the_layers_tell_ways_of_storing_apart() -> None:
+    layers = "def f(config):\n    is_fp4 = config.expert_dtype == 'fp4'\n    if block_size is None: ...\n"
+    found = methods({**QUANTIZED, "integrations/finegrained_fp8.py": layers})["fp8"].schemes
+    assert isinstance(found, Known)
+    assert found.value == ("FineGrainedFP8Config", "block_size is None", "is_fp4", "weight_block_size")

@@ -56,7 +56,10 @@ class HuggingFace:
         if want.flags:
             paths += [serve.TYPER, serve.ARGPARSE, *sources.under("transformers/cli/serving/")]
         if want.quantization is None:
-            paths += sources.under("transformers/quantizers/")
+            paths += [*sources.under("transformers/quantizers/"), *quantization.LAYERS.values()]
+        paths += [
+            quantization.LAYERS[name] for name in quantization.LAYERS if name in (want.quantization or ())
+        ]
         return [path for path in dict.fromkeys(paths) if sources.has(path)]
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:

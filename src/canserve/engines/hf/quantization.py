@@ -26,6 +26,10 @@ SPLIT = "bitsandbytes"
 ON_THE_FLY = "the weights are quantized while they are loaded"
 SERVERS = ("transformers/cli/serving/model_manager.py", "transformers/cli/serve.py",
            "transformers/commands/serving.py")  # fmt: skip
+LAYERS = {"fp8": "transformers/integrations/finegrained_fp8.py"}
+"""The layers of methods that store weights in several ways."""
+WORDS = re.compile(r"\bis_fp4\b|block_size is None")
+"""What tells there which ways are meant."""
 _ASKED = re.compile(r"""\bself\.(?:args\.)?quantization == ["']([\w-]+)["']""")
 
 
@@ -148,14 +152,15 @@ class Quantizers:
         return Known(runs[0], (self._reading.seen(at, f"{METHOD} raises below {runs[0] / 10}"),)), ()
 
     def _words(self, name: str) -> tuple[str, ...]:
-        """The config class and its parameters, by which ways of storing weights are told apart."""
-        value = self._configs.get(name)
+        """The config class, its parameters and words of its layers, by which ways of storing weights are told apart."""
+        value, layers = self._configs.get(name), LAYERS.get(name)
         if not isinstance(value, Ref):
             return ()
+        words = WORDS.findall(self._reading.text(layers)) if layers and self._reading.has(layers) else []
         node = self._config_classes.get(value.name)
         init = None if node is None else _method(node, "__init__")
         names = [] if init is None else [arg.arg for arg in (*init.args.args, *init.args.kwonlyargs)]
-        return tuple(sorted({value.name, *names} - {"self"}))
+        return tuple(sorted({value.name, *names, *words} - {"self"}))
 
     @cached_property
     def _config_classes(self) -> dict[str, ast.ClassDef]:
