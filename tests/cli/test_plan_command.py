@@ -194,6 +194,14 @@ def test_a_plan_is_a_file(here: Path, tmp_path: Path) -> None:
     assert bad.returncode in {2, 4} and "Traceback" not in bad.stderr
 
 
+def test_many_sequences_at_once_are_asked_for(here: Path) -> None:
+    plan = planned(here, "--tp", "1", "--context", "1024", "--concurrency", "500")["plans"][0]
+    assert "--max-num-seqs 500" in plan["commands"][0]["line"]
+    assert plan["max_concurrency"]["low"] >= 500
+    few = planned(here, "--tp", "1", "--context", "131072", "--concurrency", "100000", code=1)["plans"][0]
+    assert "cache-fits-context" in [f["check"] for f in few["findings"] if f["verdict"] == "no"]
+
+
 def test_several_machines_and_fewer_accelerators(here: Path) -> None:
     output = planned(here, "--tp", "2", on="2xprofile:dgx-spark")
     machines = [rank["machine"] for rank in output["plans"][0]["ranks"]]

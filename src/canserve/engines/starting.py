@@ -15,8 +15,8 @@ class Starting(Protocol):
 
     name: str
     option_names: Mapping[str, str]
-    """What a plan sets -> the engine's own option: ``context`` -> ``max_model_len``; ``utilisation``, ``cache``
-    (the KV cache's dtype)."""
+    """What a plan sets -> the engine's own option: ``context`` -> ``max_model_len``; ``sequences`` at once at most;
+    ``utilisation``: the share of an accelerator's whole memory."""
 
     def suits(self, model: Model) -> bool:
         """Whether the engine is proposed for a model where nobody named a build."""

@@ -12,6 +12,8 @@ from canserve.plan.candidate import Candidate
 
 STEP = 1024
 """A context that is chosen is a multiple of this."""
+SEQUENCES = 256
+"""Every engine runs so many at once unasked; more have to be asked for."""
 LEAST = 0.3
 """A smaller share of the memory is never chosen: then something else is wrong."""
 
@@ -22,6 +24,8 @@ def settled(it: Candidate) -> tuple[Candidate, Fact[Serving], tuple[str, ...]]:
     notes = []
     if it.wishes.context is not None and "context" in names:
         it = _with(it, names["context"], it.wishes.context)
+    if (it.wishes.concurrency or 0) > SEQUENCES and "sequences" in names:
+        it = _with(it, names["sequences"], it.wishes.concurrency)
     serving = it.serving()
     for choose in (_utilisation, _context):
         if isinstance(serving, Missing):

@@ -20,7 +20,7 @@ from canserve.render.shell import line
 from canserve.render.structure import finding_output
 from canserve.subjects.launch import Start
 from canserve.subjects.parallel import Parallel, Rank
-from canserve.verdict import word
+from canserve.verdict import Yes, word
 
 
 def plans_output(plans: Plans) -> PlansShape:
@@ -31,7 +31,7 @@ def plans_output(plans: Plans) -> PlansShape:
         model=plans.model,
         goal=plans.goal,
         verdict=word(verdict),
-        because=verdict.because,
+        because=because(plans.plans[0]) if plans.plans and isinstance(verdict, Yes) else verdict.because,
         plans=tuple(plan_output(plan) for plan in plans.plans),
         illegal=tuple(_illegal(one) for one in plans.illegal),
         curve=tuple(CurvePointShape(tokens, _whole(count)) for tokens, count in plans.curve),
@@ -52,7 +52,7 @@ def plan_output(plan: Plan) -> PlanShape:
         engine_version=plan.version,
         layout=_layout(plan.parallel),
         verdict=word(plan.verdict),
-        because=plan.verdict.because,
+        because=because(plan),
         ranks=tuple(map(_rank, placed, memory)),
         kv_bytes_per_token=derive(serving, lambda s: s.kv_bytes_per_token),
         state_bytes_per_sequence=derive(serving, lambda s: s.state_bytes_per_sequence),
@@ -77,6 +77,13 @@ def plan_output(plan: Plan) -> PlanShape:
         placeholders={} if isinstance(plan.start, Missing) else plan.start.value.placeholders,
         notes=plan.notes,
     )
+
+
+def because(plan: Plan) -> str:
+    """The reason in one line; for a yes how much was checked."""
+    if isinstance(plan.verdict, Yes):
+        return f"all {len(plan.findings)} checks"
+    return plan.verdict.because
 
 
 def _rank(rank: Rank, memory: RankMemory | None) -> RankShape:

@@ -11,7 +11,7 @@ from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Launch, Process, Start
 from canserve.subjects.model import Model
 
-OPTIONS = {"context": "context_length", "cache": "kv_cache_dtype"}
+OPTIONS = {"context": "context_length", "sequences": "max_running_requests"}
 """What a plan sets, under SGLang's names; its static fraction is of what is free, not of the whole."""
 DEGREES = frozenset({
     "tp_size", "tensor_parallel_size", "pp_size", "pipeline_parallel_size", "dp_size", "data_parallel_size",

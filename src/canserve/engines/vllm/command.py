@@ -15,7 +15,11 @@ from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Host, Launch, Process, Start
 from canserve.subjects.model import Model
 
-OPTIONS = {"context": "max_model_len", "utilisation": "gpu_memory_utilization", "cache": "kv_cache_dtype"}
+OPTIONS = {
+    "context": "max_model_len",
+    "utilisation": "gpu_memory_utilization",
+    "sequences": "max_num_seqs",
+}
 """What a plan sets, under vLLM's names."""
 DEGREES = frozenset({
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "enable_expert_parallel",
