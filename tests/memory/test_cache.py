@@ -9,8 +9,8 @@ from canserve.memory.cache.groups import Pages, Unequal, group
 from canserve.memory.cache.rows import attention_row, cache_dtype, index_row, kv_heads, latent_row
 from canserve.memory.cache.spec import Growth, Spec, as_full
 from canserve.memory.cache.state import StateDtypes, state_bytes
-from canserve.memory.fields import Lacking
 from canserve.memory.layers.kinds import Attention, Latent, Recurrence, Recurrent
+from canserve.memory.unserved import Unserved
 
 FULL = Spec(Growth.FULL, 16, 1000)
 WINDOW = Spec(Growth.WINDOW, 16, 1000, window=128)
@@ -58,7 +58,7 @@ def test_states_of_gated_delta_nets_and_mamba() -> None:
     mamba = Recurrent(Recurrence.MAMBA2, 64, 64, 128, 2, 64 * 64 + 2 * 2 * 128, 4)
     four = 64 // 4 * 64 * 128 * 4 + (64 * 64 + 2 * 4 * 128) // 4 * 3 * 2
     assert state_bytes(mamba, 4, StateDtypes(2, 4)) == four  # groups are repeated to four
-    with pytest.raises(Lacking):
+    with pytest.raises(Unserved):
         state_bytes(gdn, 7, StateDtypes(2, 4))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from worlds import GEMMA, HYBRID, LLAMA, gib, request
+from worlds import GEMMA, HYBRID, LLAMA, V4, gib, request
 
 from canserve.engines.sglang.memory import holds
 from canserve.facts import Known, Missing
@@ -128,3 +128,32 @@ def test_what_nobody_can_tell_is_missing(version: str, options: dict[str, Any]) 
 
 def test_early_releases_do_not_serve_recurrent_models() -> None:
     assert isinstance(holds(request(HYBRID, "0.4.9"), gib(15)), Missing)
+
+
+@pytest.mark.parametrize(
+    ("version", "tokens", "drafting"),
+    [
+        ("0.5.12", 4037632, 2470912),
+        ("0.5.15", 7948032, 6334208),
+        ("0.5.20", 7948032, 6334208),
+        ("0.5.23", 10777088, None),
+    ],
+)
+def test_pools_of_a_compressed_cache(version: str, tokens: int, drafting: int | None) -> None:
+    """What DSV4PoolConfigurator of these releases gives for 60 GiB."""
+    assert fixed(V4, version, 60, chunked_prefill_size=8192).kv_tokens.value == tokens
+    asked = request(V4, version, {"kv_cache_bytes": 60 * GIB, "speculative_algorithm": "EAGLE"})
+    found = holds(asked, gib(10))
+    assert (found.value.kv_tokens.value if isinstance(found, Known) else None) == drafting
+
+
+def test_a_compressed_cache_needs_a_release_that_knows_it() -> None:
+    found = holds(request(V4, "0.5.11", {}), gib(10))
+    assert isinstance(found, Missing) and "compressed" in found.why
+
+
+def test_running_sequences_take_from_the_pool_of_a_compressed_cache() -> None:
+    few, many = (fixed(V4, "0.5.15", 60, max_running_requests=n) for n in (64, 512))
+    assert few.kv_tokens.value > many.kv_tokens.value
+    asked = fixed(V4, "0.5.23", 60, swa_full_tokens_ratio=0.1)
+    assert asked.kv_tokens.value < fixed(V4, "0.5.23", 60).kv_tokens.value

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from worlds import GEMMA, HYBRID, LLAMA, gib, model, request
+from worlds import GEMMA, HYBRID, LLAMA, V4, gib, model, request
 
 from canserve.engines import engine_named
 from canserve.engines.vllm.memory import serving
@@ -200,34 +200,6 @@ def test_a_model_without_config_stays_missing() -> None:
     asked = request(LLAMA, "0.25.1")
     gone = replace(asked, model=replace(model(LLAMA), config=model(LLAMA).nested))
     assert isinstance(serving(gone, gib(15)), Missing)
-
-
-V4 = {
-    "architectures": ["DeepseekV4ForCausalLM"],
-    "model_type": "deepseek_v4",
-    "hidden_size": 4096,
-    "vocab_size": 129280,
-    "num_hidden_layers": 43,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 1,
-    "head_dim": 512,
-    "qk_rope_head_dim": 64,
-    "q_lora_rank": 1024,
-    "o_lora_rank": 1024,
-    "o_groups": 8,
-    "index_n_heads": 64,
-    "index_head_dim": 128,
-    "index_topk": 512,
-    "sliding_window": 128,
-    "compress_ratios": [0, 0, *([4, 128] * 20), 4, 0],
-    "n_routed_experts": 256,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 6,
-    "moe_intermediate_size": 2048,
-    "num_nextn_predict_layers": 1,
-    "max_position_embeddings": 1048576,
-    "torch_dtype": "bfloat16",
-}
 
 
 @pytest.mark.parametrize(

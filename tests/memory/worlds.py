@@ -48,6 +48,34 @@ HYBRID = {
 }
 """The text part of Qwen3.5-27B."""
 
+V4 = {
+    "architectures": ["DeepseekV4ForCausalLM"],
+    "model_type": "deepseek_v4",
+    "hidden_size": 4096,
+    "vocab_size": 129280,
+    "num_hidden_layers": 43,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 1,
+    "head_dim": 512,
+    "qk_rope_head_dim": 64,
+    "q_lora_rank": 1024,
+    "o_lora_rank": 1024,
+    "o_groups": 8,
+    "index_n_heads": 64,
+    "index_head_dim": 128,
+    "index_topk": 512,
+    "sliding_window": 128,
+    "compress_ratios": [0, 0, *([4, 128] * 20), 4, 0],
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 6,
+    "moe_intermediate_size": 2048,
+    "num_nextn_predict_layers": 1,
+    "max_position_embeddings": 1048576,
+    "torch_dtype": "bfloat16",
+}
+"""DeepSeek-V4-Flash."""
+
 GEMMA = {
     "architectures": ["Gemma4ForConditionalGeneration"],
     "model_type": "gemma4",

@@ -58,7 +58,18 @@ class ModelFacts:
         if not like:
             return ()
         first = self.layers[-1].number + 1
-        return tuple(replace(like[-1], number=first + at) for at in range(count))
+        return tuple(replace(_drafting(like[-1]), number=first + at) for at in range(count))
+
+
+def _drafting(layer: Layer) -> Layer:
+    """A layer that predicts, like this one; of compressed ones, they keep the window alone."""
+    return replace(
+        layer,
+        mixers=tuple(
+            replace(each, ratio=0, index_heads=0, index_dim=0) if isinstance(each, Compressed) else each
+            for each in layer.mixers
+        ),
+    )
 
 
 def _looks_back(mixer: object) -> bool:

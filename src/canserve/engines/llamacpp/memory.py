@@ -18,6 +18,7 @@ from canserve.memory.options import BadOption, Options
 from canserve.memory.overhead import free_at_start, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
+from canserve.memory.unserved import Unserved
 from canserve.rules.memory import Rules, rules
 
 TYPES = {
@@ -67,6 +68,8 @@ def holds(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a model that states {lack.field}")
     except BadOption as bad:
         return bad.missing()
+    except Unserved as refused:
+        return refused.missing(found.value)
 
 
 def _start(request: Request, read: tuple[Layer, ...], found: Rules) -> Start:
@@ -207,7 +210,7 @@ def _row(layer: Layer, start: Start) -> int:
             case Recurrent():
                 continue
             case Compressed():
-                raise Lacking("compress_ratios", "a cache compressed along the sequence")
+                raise Unserved("what it keeps of a cache that is compressed along the sequence is not known")
     return total
 
 

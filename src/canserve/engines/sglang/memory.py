@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from canserve.engines.sglang.compressed import RUNNING, Rings, Sizing
 from canserve.engines.sglang.start import Start, read_start
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.activation import Batch, Sampling, Work, activation, stage_layers
@@ -22,6 +23,7 @@ from canserve.memory.options import BadOption
 from canserve.memory.overhead import free_at_start, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
+from canserve.memory.unserved import Unserved
 from canserve.rules.memory import rules
 from canserve.subjects.parallel import Rank
 
@@ -47,20 +49,24 @@ def holds(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a config that states {lack.field}")
     except BadOption as bad:
         return bad.missing()
+    except Unserved as refused:
+        return refused.missing(found.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What one token costs on a stage, and what one sequence keeps beside it."""
 
-    full: int
+    full: float
     """Bytes of a token in all layers whose cache grows with the sequence."""
-    window: int
+    window: float
     """Bytes of a token in all layers that have a pool of their own for a sliding window."""
     ratio: float
     """Tokens of that pool for one of the other."""
     state: int
     """Bytes of recurrent state of one sequence."""
+    fixed: float = 0
+    """Bytes that neither tokens nor recurrent state decide."""
 
     @property
     def bytes(self) -> float:
@@ -79,7 +85,7 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
     )
     cells = [_cell(start, number) for number in range(start.placement.parallel.pp)]
     if not any(cell.bytes for cell in cells):
-        raise Lacking("layers", "no layer whose cache grows")
+        raise Unserved("no layer of this model has a cache that grows")
     pool = _Pools(start, cells, ranks)
     widest = max(cells, key=lambda cell: cell.bytes)
     return Serving(
@@ -120,7 +126,7 @@ class _Pools:
         counts = []
         for rank, memory in zip(self.start.placement.ranks, self.ranks, strict=True):
             cell = self.cells[rank.pp]
-            room = max(getattr(memory.kv_available, end), 0)
+            room = max(getattr(memory.kv_available, end), 0) - cell.fixed
             if cell.state:
                 room -= self._states(rank.pp, room) * cell.state
             if cell.bytes:
@@ -151,9 +157,13 @@ class _Pools:
 
 def _cell(start: Start, stage: int) -> Cell:
     own = stage_layers(start.model.layers, start.placement.layers, stage)
+    if start.rings is not None:
+        return _compressed(start, start.rings, own, last=stage == start.placement.parallel.pp - 1)
     if stage == start.placement.parallel.pp - 1:
         own += start.draft_layers
-    full = window = state = 0
+    full: float = 0
+    window: float = 0
+    state = 0
     for layer in own:
         one = _layer(start, layer)
         full, window, state = full + one.full, window + one.window, state + one.state
@@ -161,7 +171,9 @@ def _cell(start: Start, stage: int) -> Cell:
 
 
 def _layer(start: Start, layer: Layer) -> Cell:
-    full = window = state = 0
+    full: float = 0
+    window: float = 0
+    state = 0
     for mixer in layer.mixers:
         match mixer:
             case Attention(shares=None, span=span) as own:
@@ -178,8 +190,22 @@ def _layer(start: Start, layer: Layer) -> Cell:
             case Recurrent() as recurrent:
                 state += state_bytes(recurrent, start.attention_ranks, start.state_dtypes)
             case Compressed():
-                raise Lacking("compress_ratios", "a cache compressed along the sequence")
+                raise Unserved("compressed layers beside others")
     return Cell(full, window, 0, state)
+
+
+def _compressed(start: Start, rings: Rings, own: Sequence[Layer], *, last: bool) -> Cell:
+    """A stage of such layers. Those that draft have windows whether or not they are used."""
+    layers = [*own, *(start.model.drafted() if last else ())]
+    mixers = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, Compressed)]
+    running = max((start.running or RUNNING) * start.attention_ranks // start.placement.parallel.tp, 1)
+    more = (len(layers) + 1) / len(layers) if rings.drafting else 1
+    full, window = (more * sum(map(cost, mixers)) for cost in (rings.full, rings.window))
+    fixed = float(sum(rings.of_sequence(mixer, running) for mixer in mixers))
+    if rings.sizing is not Sizing.CAPPED or start.window_ratio_asked:
+        return Cell(full, window, start.window_ratio, 0, fixed)
+    tokens = rings.window_tokens(running, start.chunk, mixers[0].window, start.prefix_cache)
+    return Cell(full, 0, 0, 0, fixed + tokens * window)
 
 
 def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from canserve.engines.sglang.compressed import PAGE, RUNNING, WINDOW_RATIO, Rings, Sizing
+from canserve.facts import Known
 from canserve.memory.cache.rows import ELEMENT, CacheDtype, cache_dtype
 from canserve.memory.cache.state import StateDtypes
 from canserve.memory.fields import Lacking
-from canserve.memory.layers.kinds import Latent, Layer
+from canserve.memory.layers.kinds import Compressed, Latent, Layer
 from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.request import Request
+from canserve.memory.unserved import Unserved
 from canserve.rules.memory import Rules
 from canserve.subjects.parallel import Device, Placement
 
@@ -44,6 +47,7 @@ class Start:
     page: int
     windows_apart: bool
     window_ratio: float
+    window_ratio_asked: bool
     state_ratio: float
     states: int | None
     """Sequences whose state is kept, where it is a fixed number."""
@@ -53,16 +57,18 @@ class Start:
     attention_ranks: int
     """Over how many ranks the heads of attention are cut."""
     draft_layers: tuple[Layer, ...]
+    rings: Rings | None
+    """Where the cache is compressed along the sequence."""
     fixed_cache: int | None
     notes: tuple[str, ...]
 
 
 def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Start:
-    """The start that a request describes. Raises Lacking, BadOption."""
+    """The start that a request describes. Raises Lacking, BadOption, Unserved."""
     options = Options(request.options)
     model = model_facts(request.model, config)
     if model.recurrent and rules.value("states") == "none":
-        raise Lacking("layers", f"recurrent state, which {rules.engine} {rules.version} does not serve")
+        raise Unserved("does not serve recurrent state")
     length = options.number("context_length", default=model.context)
     if length is None:
         raise Lacking("max_position_embeddings")
@@ -70,9 +76,10 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
     chunk, graphs = _batch(options, rules, mib, request.placement.parallel.tp)
     after = _after_capture(options, rules, model)
     fraction, why = _fraction(_Fraction(options, rules, model, request.placement, mib, chunk, graphs, after))
+    rings = _rings(request, options, rules, model)
     apart = any(name in rules.value("windows") for name in model.architectures)
     radix = not options.flag("disable_radix_cache")
-    running = options.number("max_running_requests")
+    running = options.number("max_running_requests", default=RUNNING if rings else None)
     return Start(
         rules=rules,
         model=model,
@@ -88,9 +95,10 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
         graph_sizes=0 if options.flag("disable_cuda_graph") else _sizes(graphs),
         dtype=_dtype(options, model),
         state_dtypes=_states(options, model),
-        page=options.number("page_size", default=1) or 1,
+        page=PAGE if rings else options.number("page_size", default=1) or 1,
         windows_apart=apart and not options.flag("disable_hybrid_swa_memory"),
-        window_ratio=options.fraction("swa_full_tokens_ratio", 0.8),
+        window_ratio=options.fraction("swa_full_tokens_ratio", WINDOW_RATIO if rings else 0.8),
+        window_ratio_asked=options.get("swa_full_tokens_ratio") is not None,
         state_ratio=float(str(options.get("mamba_full_memory_ratio") or 0.9)),
         states=options.number("max_mamba_cache_size") or (None if radix else running),
         prefix_cache=radix,
@@ -98,9 +106,21 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
         most_tokens=options.number("max_total_tokens"),
         attention_ranks=_attention_ranks(options, request.placement),
         draft_layers=model.drafted() if _drafting(options) in {"EAGLE", "NEXTN"} else (),
+        rings=rings,
         fixed_cache=options.number("kv_cache_bytes"),
         notes=_notes(rules, after),
     )
+
+
+def _rings(request: Request, options: Options, rules: Rules, model: ModelFacts) -> Rings | None:
+    if not any(isinstance(mixer, Compressed) for layer in model.layers for mixer in layer.mixers):
+        return None
+    name = options.text("kv_cache_dtype", "auto")
+    if name not in {"auto", "fp8_e4m3"}:
+        raise Unserved(f"the size of {name} in a cache that is compressed along the sequence is not known")
+    capability = request.devices[0].machine.capability
+    major = capability.value.major if isinstance(capability, Known) and capability.value else 0
+    return Rings(Sizing(rules.value("compressed")), bool(_drafting(options)), major)
 
 
 def _drafting(options: Options) -> str:

@@ -18,6 +18,7 @@ from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.quantity import GIB
 from canserve.memory.request import Request
+from canserve.memory.unserved import Unserved
 from canserve.rules.memory import Rules
 from canserve.subjects.parallel import Device, Placement
 
@@ -56,13 +57,11 @@ class Start:
 
 
 def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Start:
-    """The start that a request describes. Raises Lacking, BadOption."""
+    """The start that a request describes. Raises Lacking, BadOption, Unserved."""
     options = Options(request.options)
     model = model_facts(request.model, config)
     if model.recurrent and rules.value("states") == "outside":
-        raise Lacking(
-            "layers", f"recurrent state, which {rules.engine} {rules.version} keeps outside its pool"
-        )
+        raise Unserved("keeps recurrent state outside its pool")
     length = _length(options, model)
     drafting = _Drafting.of(options)
     draft_layers = model.drafted() if drafting.own else ()

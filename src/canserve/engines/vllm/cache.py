@@ -68,7 +68,7 @@ class CacheSetting:
 
 
 def grouping(stages: Sequence[Sequence[Layer]], setting: CacheSetting) -> Grouping | None:
-    """How the layers of all stages share the pool; None: nothing is kept. Raises Lacking, Unequal."""
+    """How the layers of all stages share the pool; None: nothing is kept. Raises Lacking, Unserved."""
     edges = _edges(stages, setting)
     block = _block(stages, setting)
     specs = [[spec for layer in stage for spec in _specs(layer, block, edges, setting)] for stage in stages]

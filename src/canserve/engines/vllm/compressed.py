@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from canserve.memory.cache.rows import CacheDtype, index_row
 from canserve.memory.cache.spec import Growth, Spec, parts
-from canserve.memory.fields import Lacking
 from canserve.memory.layers.kinds import Compressed
+from canserve.memory.unserved import Unserved
 
 BLOCK = 256
 """Tokens of a block of the compressed cache."""
@@ -25,15 +25,17 @@ OVERLAPPING = 4
 
 
 def compressed_specs(layer: Compressed, dtype: CacheDtype, plain: CacheDtype) -> Iterator[Spec]:
-    """Window, compressed rows and compressor state, and the same of the indexer. Raises Lacking."""
+    """Window, compressed rows and compressor state, and the same of the indexer. Raises Unserved."""
     if not dtype.name.startswith("fp8") and dtype != plain:
-        raise Lacking("kv_cache_dtype", f"{dtype.name} of a cache that is compressed along the sequence")
+        raise Unserved(
+            f"the size of {dtype.name} in a cache that is compressed along the sequence is not known"
+        )
     row = layer.head_dim - layer.rope_dim + 2 * layer.rope_dim + 8
     yield Spec(Growth.WINDOW, WINDOW_BLOCK, _page(WINDOW_BLOCK * row), layer.window)
     if not layer.ratio:
         return
     if layer.ratio not in STATE_BLOCK:
-        raise Lacking("compress_ratios", f"a ratio of {layer.ratio}")
+        raise Unserved(f"does not serve a cache compressed {layer.ratio} times")
     yield Spec(Growth.FULL, BLOCK, _page(BLOCK // layer.ratio * row))
     yield _state(layer.ratio, layer.head_dim)
     if layer.index_dim:

@@ -13,7 +13,6 @@ from canserve.engines.vllm.cache import grouping
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.activation import Sampling, Work, activation, stage_layers
 from canserve.memory.cache.capacity import Pool
-from canserve.memory.cache.groups import Unequal
 from canserve.memory.cache.spec import Growth
 from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
@@ -21,6 +20,7 @@ from canserve.memory.options import BadOption
 from canserve.memory.overhead import free_at_start, outside_torch, spread_groups, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
+from canserve.memory.unserved import Unserved
 from canserve.rules.memory import rules
 from canserve.subjects.parallel import Rank
 
@@ -47,10 +47,8 @@ def serving(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a config that states {lack.field}")
     except BadOption as bad:
         return bad.missing()
-    except Unequal as refused:
-        return Missing(
-            Cause.UNAVAILABLE, f"vllm {request.version} cannot keep these layers in one pool: {refused}"
-        )
+    except Unserved as refused:
+        return refused.missing(found.value)
 
 
 SHOWN = ("utilization", "used", "graphs", "grouping", "tokens", "batch")
@@ -64,7 +62,7 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
     first = {id(memory): at for at, memory in reversed(tuple(enumerate(ranks)))}
     starts = min((_starts(start, at, ranks[at]) for at in first.values()), key=lambda each: each.value)
     if shared is None:
-        raise Lacking("layers", "no layer that keeps a cache")
+        raise Unserved("no layer of this model keeps a cache")
     pool = Pool(
         shared,
         start.in_flight,

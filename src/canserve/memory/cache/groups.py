@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from canserve.memory.cache.spec import Growth, Spec
+from canserve.memory.unserved import Unserved
 
 
-class Unequal(Exception):  # noqa: N818 - not a fault of the program: this release cannot serve such layers
+class Unequal(Unserved):
     """Pages of different sizes that this release cannot bring together."""
 
 
@@ -107,7 +108,9 @@ def unify(specs: Sequence[Spec], pages: Pages) -> list[Spec]:
         return list(specs)
     growing = {spec.page for spec in specs if spec.growth is not Growth.STATE}
     if pages is Pages.EQUAL and len(growing) > 1:
-        raise Unequal(f"layers with blocks of {min(growing)} and of {max(growing)} bytes")
+        raise Unequal(
+            f"cannot keep in one pool layers with blocks of {min(growing)} and of {max(growing)} bytes"
+        )
     return [_unified(spec, largest, pages) for spec in specs]
 
 
@@ -116,4 +119,6 @@ def _unified(spec: Spec, largest: int, pages: Pages) -> Spec:
         return spec.longer(largest // spec.page)
     if pages is Pages.PADDED or spec.growth is Growth.STATE:
         return replace(spec, page=largest)
-    raise Unequal(f"a block of {spec.page} bytes does not divide one of {largest}")
+    raise Unequal(
+        f"cannot keep in one pool layers whose blocks differ: one of {spec.page} bytes does not divide {largest}"
+    )

@@ -78,7 +78,7 @@ class _Kind:
 def pack(stages: Sequence[Sequence[Spec]], packing: Packing) -> Grouping:
     """The groups of layers, one kind of which at least is full attention. Raises Unequal."""
     if packing is Packing.NONE:
-        raise Unequal("a cache that is compressed along the sequence")
+        raise Unequal("does not serve a cache that is compressed along the sequence")
     kinds = _kinds([spec for stage in stages for spec in stage], packing)
     size = _layers_of_group(kinds, packing)
     groups = [
@@ -112,7 +112,7 @@ def _padded(spec: Spec, sizes: Sequence[int]) -> Spec:
     for size in sizes:
         if size >= spec.page:
             return replace(spec, page=size)
-    raise Unequal(f"a window with pages of {spec.page} bytes")
+    raise Unequal(f"cannot keep in one pool a window with pages of {spec.page} bytes")
 
 
 def _layers_of_group(kinds: Sequence[_Kind], packing: Packing) -> int:
@@ -126,7 +126,7 @@ def _layers_of_group(kinds: Sequence[_Kind], packing: Packing) -> int:
 
 def _finest(counts: Sequence[int], least: int) -> int:
     """The size of groups, at least that, into which the counts go with the fewest places left empty."""
-    sizes = range(least, max(max(counts), least) + 1)
+    sizes = range(least, max(*counts, least) + 1)
     return min(sizes, key=lambda size: (sum(-count % size for count in counts), -size))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from canserve.memory.fields import Lacking
 from canserve.memory.layers.kinds import Recurrence, Recurrent
+from canserve.memory.unserved import Unserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class StateDtypes:
 
 
 def state_bytes(layer: Recurrent, ranks: int, dtypes: StateDtypes, drafted: int = 0) -> int:
-    """The state of one sequence. ``drafted`` tokens ahead lengthen the convolution's window. Raises Lacking."""
+    """The state of one sequence. ``drafted`` tokens ahead lengthen the convolution's window. Raises Unserved."""
     if (layer.heads and layer.heads % ranks) or _channels(layer, ranks) % ranks:
-        raise Lacking("linear heads", f"{layer.heads} heads on {ranks} ranks")
+        raise Unserved(f"{layer.heads} heads of recurrent state cannot be cut for {ranks} ranks")
     ahead = drafted if layer.kind in {Recurrence.GDN, Recurrence.MAMBA2} else 0
     kept = layer.conv_kernel - 1 + ahead if layer.conv_kernel else 0
     conv = _channels(layer, ranks) // ranks * kept * dtypes.conv
