@@ -66,7 +66,9 @@ def loaded(project: str) -> Shelf:
         mine = None
     try:
         packaged = shipped(project)
-    except ShelfError:
+    except ShelfError as error:
+        if shipped_names().count(project):
+            _problems[f"the index of {project} that was shipped: {error}; {HELP}"] = None
         if mine is None:
             raise
         return mine
