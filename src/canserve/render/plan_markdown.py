@@ -90,10 +90,16 @@ def _best(plan: Plan, report: PlanReport) -> Iterable[str]:
         )
     yield from _commands(plan)
     yield ""
+    quiet: list[str] = []
     for finding in (finding for group in by_advice(plan.findings) for finding in group):
         verdict = finding.verdict
+        if isinstance(verdict, Yes) and not verdict.needs:
+            quiet.append(code(finding.check))
+            continue
         yield f"- **{word(verdict)}** {code(finding.check)}: {markdown(verdict.because)}"
         yield from _advice(verdict)
+    if quiet:
+        yield f"- **yes**: {', '.join(quiet)}"
     yield from (f"- note: {markdown(note)}" for note in plan.notes)
 
 
@@ -116,5 +122,7 @@ def _advice(verdict: Yes | No | Unknown) -> Iterable[str]:
             yield f"  - fix: {markdown(fix)}"
         case Unknown(ask=ask):
             yield f"  - ask: {markdown(ask)}"
+        case Yes(needs=needs) if needs:
+            yield f"  - with: {', '.join(map(code, needs))}"
         case Yes():
             pass
