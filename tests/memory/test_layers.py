@@ -33,6 +33,9 @@ DENSE = {
 }
 
 
+FOUR_EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 1}
+
+
 def spans(config: dict[str, Any]) -> str:
     """One letter a layer."""
     letters = []
@@ -69,13 +72,14 @@ def test_a_plain_decoder() -> None:
         ({"model_type": "gemma2", "head_dim": 16, "sliding_window": 8}, "sfsf"),
         ({"model_type": "cohere2", "sliding_window": 8, "sliding_window_pattern": 2}, "sfsf"),
         ({"model_type": "exaone4", "sliding_window": 8, "sliding_window_pattern": "LLG"}, "ssfs"),
-        ({"model_type": "llama4", "attention_chunk_size": 8, "intermediate_size_mlp": 256}, "cccf"),
+        ({"model_type": "llama4", "attention_chunk_size": 8, "intermediate_size_mlp": 256, **FOUR_EXPERTS}, "cccf"),
         (
             {
                 "model_type": "llama4",
                 "attention_chunk_size": 8,
                 "no_rope_layers": [1, 0, 1, 0],
                 "intermediate_size_mlp": 256,
+                **FOUR_EXPERTS,
             },
             "cfcf",
         ),
@@ -199,3 +203,42 @@ def test_spans_have_windows() -> None:
     window = read_layers(DENSE | {"model_type": "mistral", "sliding_window": 8})[0].mixers[0]
     assert isinstance(window, Attention)
     assert (window.span, window.window) == (Span.SLIDING, 8)
+
+
+@pytest.mark.parametrize(
+    ("folder", "field"),
+    [
+        ("deepseek-ai__DeepSeek-V3", "n_routed_experts"),
+        ("deepseek-ai__DeepSeek-V3", "kv_lora_rank"),
+        ("deepseek-ai__DeepSeek-V3", "q_lora_rank"),
+        ("deepseek-ai__DeepSeek-V3", "first_k_dense_replace"),
+        ("deepseek-ai__DeepSeek-V3", "n_shared_experts"),
+        ("zai-org__GLM-5.2", "n_routed_experts"),
+        ("Qwen__Qwen3-30B-A3B", "num_experts"),
+        ("Qwen__Qwen3.5-35B-A3B", "text_config.shared_expert_intermediate_size"),
+        ("mistralai__Mixtral-8x7B-v0.1", "num_local_experts"),
+        ("openai__gpt-oss-20b", "num_local_experts"),
+        ("nvidia__NVIDIA-Nemotron-3-Super-120B-A12B-FP8", "mamba_head_dim"),
+        ("nvidia__NVIDIA-Nemotron-3-Super-120B-A12B-FP8", "hybrid_override_pattern"),
+        ("moonshotai__Kimi-K3", "text_config.num_experts"),
+        ("moonshotai__Kimi-K3", "text_config.linear_attn_config"),
+        ("google__gemma-4-26B-A4B", "text_config.global_head_dim"),
+        ("google__gemma-4-26B-A4B", "text_config.enable_moe_block"),
+        ("XiaomiMiMo__MiMo-V2-Flash", "hybrid_layer_pattern"),
+        ("MiniMaxAI__MiniMax-M3", "dense_intermediate_size"),
+        ("stepfun-ai__Step-3.7-Flash", "first_k_dense_replace"),
+    ],
+)
+def test_a_config_that_lacks_what_makes_it_special_is_not_read_as_an_ordinary_one(
+    shared: Path, folder: str, field: str
+) -> None:
+    config = json.loads((shared / "models" / folder / "config.json").read_text())
+    assert read_layers(config)
+    *outer, name = field.split(".")
+    place = config
+    for key in outer:
+        place = place[key]
+    del place[name]
+    with pytest.raises(Lacking) as lack:
+        read_layers(config)
+    assert lack.value.field == field

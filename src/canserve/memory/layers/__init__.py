@@ -19,6 +19,7 @@ from canserve.memory.layers.gguf import gguf_layers
 from canserve.memory.layers.kinds import Layer
 from canserve.memory.layers.mixers import mixers
 from canserve.memory.layers.mlps import mlps
+from canserve.memory.layers.needed import demand
 from canserve.memory.layers.pattern import pattern
 from canserve.memory.layers.text import Decoder, decoder
 from canserve.memory.remembered import per_model
@@ -68,6 +69,7 @@ def read_layers(config: Mapping[str, Any]) -> tuple[Layer, ...]:
         return nas_layers(found.fields)
     if found.family not in STANDARD | LATENT | COMPRESSED or found.whole.flag("is_encoder_decoder", False):
         raise Lacking(found.fields.name("model_type"), f"{found.family} (its layers are not known here)")
+    demand(found)
     if found.family == "mistral" and found.fields.has("kv_lora_rank"):
         found = replace(found, family="mistral_large_3")
     count = found.fields.number(*DEPTH, default=len(found.fields.sequence("layers_block_type") or ()) or None)
