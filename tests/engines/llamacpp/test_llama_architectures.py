@@ -105,6 +105,15 @@ def test_an_installation_has_no_sources() -> None:
         assert "llama-cpp-python==X" in (fact.ask or "")
 
 
+def test_the_bindings_of_an_installation_say_which_files_it_reads() -> None:
+    bindings = "def llama_model_meta_count(model): ...\n"
+    build = read({"llama_cpp/__init__.py": "", "llama_cpp/llama_cpp.py": bindings}, prefix="")
+    assert known(build.load_formats) == ("gguf",)
+    assert isinstance(build.gguf_architectures, Missing)
+    older = read({"llama_cpp/__init__.py": "", "llama_cpp/llama_cpp.py": "LLAMA_MAX = 1\n"}, prefix="")
+    assert isinstance(older.load_formats, Missing)
+
+
 def test_no_class_of_the_hub_is_served_as_it_is() -> None:
     build = read(TREE)
     assert known(build.registry) == {}

@@ -42,7 +42,7 @@ class Reading:
     def path(self, name: str) -> str:
         """A file of the source tree as the sources name it."""
         if self.root is None:
-            raise ReadingError(self._no_tree())
+            raise ReadingError(self.missing_tree())
         return self.root + name
 
     def first(self, names: Sequence[str]) -> str | None:
@@ -92,7 +92,7 @@ class Reading:
         """It stands where it should, in a form that is not understood."""
         return ReadingError(self.sources.unknown_form(path, what))
 
-    def _no_tree(self) -> Missing:
+    def missing_tree(self) -> Missing:
         """Installed from a wheel (there are only libraries then), or a release that lacks its submodule."""
         path = f"{CARRIED}/{MARKS[0]}"
         if gap := self.sources.gap(path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 
 from canserve.engines.cpp.forms import compared_in, functions, initializer, strings
 from canserve.engines.llamacpp.architectures import read_gguf_architectures
 from canserve.engines.llamacpp.options import options
-from canserve.engines.llamacpp.reading import Reading
+from canserve.engines.llamacpp.reading import PACKAGE, Reading
 from canserve.facts import Fact, Missing
 from canserve.subjects.build import Site
 
@@ -20,6 +21,8 @@ REASONING_FLAG = "--reasoning-format"
 SPECULATIVE = ("common/speculative.cpp",)
 SPECULATIVE_MAP = "common_speculative_type_from_name_map"
 RPC = ("ggml/include/ggml-rpc.h", "ggml-rpc.h")
+BINDINGS = f"{PACKAGE}/llama_cpp.py"
+METADATA = "llama_model_meta"
 BACKENDS = {"ggml-cuda": "nvidia", "ggml-hip": "amd", "ggml-sycl": "intel", "ggml-cann": "huawei",
             "ggml-metal": "apple"}  # fmt: skip
 """Folders of back ends that are made for one vendor's accelerators."""
@@ -89,12 +92,22 @@ def read_launchers(reading: Reading) -> Fact[tuple[str, ...]]:
 
 def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
     """GGUF; its forerunner in releases from before August 2023."""
+    if reading.root is None and reading.sources.has(BINDINGS):
+        return _of_bindings(reading)
     architectures = read_gguf_architectures(reading)
     if isinstance(architectures, Missing):
         return architectures
     formats = ("gguf",) if architectures.value else ("ggml",)
     at = Site(architectures.evidence[0].how.partition(":")[0], 0)
     return reading.known(formats, f"reads {formats[0]} files", at)
+
+
+def _of_bindings(reading: Reading) -> Fact[tuple[str, ...]]:
+    """Of an installation without sources: whether its bindings can ask a file for metadata, as only GGUF has."""
+    for node in reading.tree(BINDINGS).body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(METADATA):
+            return reading.known(("gguf",), "reads GGUF files", Site(BINDINGS, node.lineno))
+    return reading.missing_tree()
 
 
 def read_vendors(reading: Reading) -> Fact[Mapping[str, tuple[str, ...]]]:
