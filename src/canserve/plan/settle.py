@@ -43,14 +43,18 @@ def _with(it: Candidate, name: str, value: object) -> Candidate:
 
 
 def _utilisation(it: Candidate, serving: Serving) -> tuple[Candidate, str]:
-    """The largest share of the memory with which the engine surely starts, where its default may not."""
+    """The largest share of the memory with which the engine surely starts, where its default may not.
+
+    Left alone where the smaller share could no longer hold a request: then only the default might do.
+    """
     name = option_names(it.judged.engine).get("utilisation")
     if name is None or name in it.options:
         return it, ""
     budget = min(rank.budget.value for rank in serving.ranks)
     room = min(budget + serving.starts.low, *(_room(rank) for rank in serving.ranks))
     share = int(room / max(rank.total.value for rank in serving.ranks) * 100) / 100
-    if room >= budget or share < LEAST:
+    least = min(rank.kv_available.low + share * rank.total.low - rank.budget.high for rank in serving.ranks)
+    if room >= budget or share < LEAST or least <= serving.state_bytes_per_sequence:
         return it, ""
     note = (
         f"{name} {share} is chosen: the default asks for {budget / GIB:.1f} GiB, "
