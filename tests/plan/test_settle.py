@@ -63,7 +63,7 @@ def test_a_context_that_fits_is_chosen_and_a_wish_is_not_touched(small: Path) ->
     chosen = best(small, 40, "profile:rtx-4090")
     assert isinstance(chosen.serving, Known)
     length = chosen.options["max_model_len"]
-    assert length == chosen.serving.value.context and length % 1024 == 0  # type: ignore[operator]
+    assert length == chosen.serving.value.context and length % 1024 == 0
     assert chosen.serving.value.max_context.low >= chosen.serving.value.context
     wished = best(small, 40, "profile:rtx-4090", context=131072)
     assert wished.options["max_model_len"] == 131072 and isinstance(wished.verdict, No)
