@@ -172,3 +172,12 @@ def test_words_tell_which_ways_of_storing_are_meant() -> None:
     schemes = methods(FILES)["fp8"].schemes
     assert isinstance(schemes, Known)
     assert schemes.value == ("BlockedF8Linear", "weight_scale_inv")
+
+
+def test_awq_layers_of_pytorch_have_the_layout_of_one_version() -> None:
+    layer = (
+        "def create_weights(self):\n    w = torch.empty((in_features, quant_out_feats), dtype=torch.int32)\n"
+    )
+    found = methods({**FILES, "pytorch/nn/linear/awq.py": layer})["awq"].takers[1]
+    assert found.demands == (Demand("version", ("gemm",), "gemm"),)
+    assert methods(FILES)["awq"].takers[1].demands == ()

@@ -64,7 +64,13 @@ class LMDeploy:
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want needs, fetched together up front."""
         paths = [MODULE_MAP, PYTORCH_LIST, TURBOMIND_LIST, PATCH, ARCHS, MESSAGES, *HF_CONFIGS, *CONVERTERS]
-        paths += [quantization.CONFIG, *quantization.LINEAR, *quantization.EXPERTS, *quantization.FORMATS]
+        paths += [
+            quantization.CONFIG,
+            *quantization.LINEAR,
+            quantization.AWQ[0],
+            *quantization.EXPERTS,
+            *quantization.FORMATS,
+        ]
         paths += [*serving.LOADERS, *configs.OPENERS, *CLI, flags.ENTRY]
         if want.flags:
             paths += [p for place in serving.PARSERS for p in sources.under(place) if "_parser" in p]

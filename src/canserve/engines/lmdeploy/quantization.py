@@ -33,6 +33,9 @@ MAKERS = ("get_tm_config", "get_tm_model")
 GROUPS = "_SUPPORTED_GROUP_SIZES"
 IN_BLOCKS = Demand("weight_block_size", ((128, 128),), None)
 ALSO_WHOLE = Demand("weight_block_size", ((128, 128), None), None)
+AS_GEMM = Demand("version", ("gemm",), "gemm")
+AWQ = ("lmdeploy/pytorch/nn/linear/awq.py", LINEAR[1])
+ROWS = "torch.empty((in_features, quant_out_feats)"
 USE_PYTORCH = "--backend pytorch"
 ONLY_EXPERTS = "no other layers than the experts are quantized"
 DEVICES = re.compile(r"modelslim")
@@ -61,7 +64,7 @@ def read_quantization(reading: Reading, registry: Registry) -> Fact[Mapping[str,
         found.setdefault(name, Found(at)).takers.append(Taker(TURBOMIND, demands))
     for name, served in pytorch.items():
         flag = "" if name in refused else USE_PYTORCH
-        taker = Taker(PYTORCH, (*served.demands, *_blocks(reading, name)), flag, served.guards)
+        taker = Taker(PYTORCH, (*served.demands, *_layout(reading, name)), flag, served.guards)
         found.setdefault(name, Found(served.at)).takers.append(taker)
     words = _words(reading, (*LINEAR, *EXPERTS, *CONVERTERS, *FORMATS, CONFIG))
     methods = {name: _method(reading, name, one, words) for name, one in found.items()}
@@ -291,8 +294,14 @@ def _chain(branch: ast.If, name: str) -> tuple[tuple[str, ...], list[ast.stmt]]:
                 return tuple(values), rest
 
 
-def _blocks(reading: Reading, name: str) -> tuple[Demand, ...]:
-    """FP8 layers of PyTorch have scales for blocks; newer releases have layers with one scale as well."""
+def _layout(reading: Reading, name: str) -> tuple[Demand, ...]:
+    """How PyTorch's layers are laid out. AWQ: rows of inputs, which is GEMM's layout and no other version's.
+
+    FP8: with scales for blocks; newer releases have layers with one scale as well.
+    """
+    if name == "awq":
+        path = reading.first(AWQ)
+        return (AS_GEMM,) if path is not None and ROWS in reading.text(path) else ()
     if name != "fp8":
         return ()
     words = _words(reading, LINEAR)
