@@ -355,3 +355,36 @@ def test_replicas_share_the_slices_of_experts_where_the_engine_does_so(
 ) -> None:
     asked = quantized(question(MOE, gpus=(16,), engine=engine, version=version))
     assert isinstance(judged("quantization-blocks-divide", asked, 4, 1, 4), expected)
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "expected"),
+    [
+        ("vllm", "0.25.1", No),
+        ("lmdeploy", "0.18.0", No),
+        ("lmdeploy", "0.9.0", Unknown),
+        ("llama.cpp", "b7000", Unknown),
+    ],
+)
+def test_heads_forbid_only_where_the_engine_needs_them_whole(
+    engine: str, version: str, expected: type
+) -> None:
+    assert isinstance(judged("heads-divide", question(engine=engine, version=version), 3), expected)
+    assert isinstance(judged("heads-divide", question(engine=engine, version=version), 4), Yes)
+
+
+def test_an_engine_that_cuts_widths_unevenly_takes_them() -> None:
+    odd = seen({"intermediate_size": 14330}, engine="lmdeploy", version="0.18.0")
+    assert isinstance(judged("mlp-width-divides", odd, 4), Yes)
+
+
+def test_whole_layers_of_any_model() -> None:
+    asked = question(engine="llama.cpp", version="b7000")
+    assert at(asked, 1, 2).doubts == ()
+    assert isinstance(judged("data-parallel-allowed", asked, 1, 1, 2), No)
+
+
+def at(asked: Question, *degrees: int) -> Layout:
+    found = layouts(asked).at(Parallel(*degrees))
+    assert isinstance(found, Layout), found
+    return found

@@ -18,7 +18,7 @@ TABLES = {
     ),
     "broken.toml": ("broken",),
     "speed.toml": ("constant", "link"),
-    "parallel.toml": ("experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision"),
+    "parallel.toml": ("tensor", "experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision"),
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from canserve.facts import Missing
 from canserve.layout.question import Question
-from canserve.layout.ruling import Constraint, Ruling, missing, no, yes
+from canserve.layout.ruling import Constraint, Ruling, missing, uneven, yes
 from canserve.memory.layers.kinds import Recurrence, Recurrent
 from canserve.subjects.parallel import Parallel
 
@@ -20,7 +20,8 @@ def _heads(question: Question, parallel: Parallel) -> Ruling | None:
     tp = parallel.tp
     for heads in sorted(shape.value.heads):
         if heads % tp:
-            return no(f"{heads} attention heads do not divide by tensor parallel {tp}", shape)
+            because = f"{heads} attention heads do not divide by tensor parallel {tp}"
+            return uneven(question, "heads", because, shape)
     words = _words(shape.value.heads, "attention heads")
     return yes(f"{words} divide by tensor parallel {tp}", shape)
 
@@ -34,10 +35,8 @@ def _kv_heads(question: Question, parallel: Parallel) -> Ruling | None:
     tp = parallel.tp
     for heads in sorted(shape.value.kv_heads):
         if heads % tp and tp % heads:
-            return no(
-                f"{heads} KV heads neither divide by tensor parallel {tp} nor can be repeated evenly on its ranks",
-                shape,
-            )
+            because = f"{heads} KV heads neither divide by tensor parallel {tp} nor can be repeated evenly on its ranks"
+            return uneven(question, "heads", because, shape)
     copies = max(tp // heads for heads in shape.value.kv_heads)
     words = _words(shape.value.kv_heads, "KV heads")
     how = f"lie {copies} times" if copies > 1 else "divide"
@@ -53,10 +52,12 @@ def _state_heads(question: Question, parallel: Parallel) -> Ruling | None:
     tp = parallel.tp
     for each in sorted(shape.value.recurrent, key=lambda one: one.heads):
         if each.heads % tp:
-            return no(f"{each.heads} {_named(each)} do not divide by tensor parallel {tp}", shape)
+            because = f"{each.heads} {_named(each)} do not divide by tensor parallel {tp}"
+            return uneven(question, "heads", because, shape)
         if not _groups_fit(each, tp):
             what = "groups" if each.kind is Recurrence.MAMBA2 else "key heads"
-            return no(f"{each.key_heads} {what} of {each.kind} do not divide by tensor parallel {tp}", shape)
+            because = f"{each.key_heads} {what} of {each.kind} do not divide by tensor parallel {tp}"
+            return uneven(question, "heads", because, shape)
     return yes(f"the heads of its recurrent layers divide by tensor parallel {tp}", shape)
 
 

@@ -89,6 +89,16 @@ class Question:
             return Missing(Cause.UNREACHED, "no engine was named", ask="name a build (--build)")
         return row(section, self.engine, self.version, part)
 
+    def strict(self, what: str) -> Fact[bool]:
+        """Whether the engine needs equal parts of ``heads`` or ``widths`` on every rank; Missing: not known."""
+        found = self.rule("tensor")
+        if isinstance(found, Missing):
+            return found
+        if found.value is None:
+            why = f"how {self.engine} {self.version} cuts {what} is not known"
+            return Missing(Cause.UNAVAILABLE, why, found.evidence, "start it once")
+        return Known(bool(found.value.values[what]), found.evidence)
+
     @property
     def gpus(self) -> int:
         """All accelerators of all hosts."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from canserve.facts import Known, Missing
 from canserve.layout.question import Question
-from canserve.layout.ruling import Constraint, Ruling, missing, no, yes
+from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
 from canserve.subjects.parallel import Parallel, Placement, Rank
 from canserve.verdict import Unknown
 
@@ -17,7 +17,9 @@ def _allowed(question: Question, parallel: Parallel) -> Ruling | None:
     rule = question.rule("data")
     if isinstance(rule, Missing):
         return missing(rule)
-    where = rule.value.values["replicas"] if rule.value else "none"
+    if rule.value is None:
+        return unknown("whether this release runs replicas is not known", "start it once", rule)
+    where = rule.value.values["replicas"]
     if where == "none":
         return no("this release has no data parallelism", rule, heals=("start several deployments",))
     if where == "one machine" and parallel.ep == 1:

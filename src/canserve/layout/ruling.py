@@ -63,6 +63,18 @@ def unknown(because: str, ask: str, *facts: Looked) -> Ruling:
     return Ruling(Unknown(because, ask), _looks(facts))
 
 
+def uneven(
+    question: Question, what: str, because: str, *facts: Looked, heals: tuple[str, ...] = ()
+) -> Ruling:
+    """Parts come out unequal: refused, unless the engine takes that or is not known to need equal ones."""
+    strict = question.strict(what)
+    if isinstance(strict, Missing):
+        return unknown(f"{because}; {strict.why}", strict.ask or "start it once", *facts, strict)
+    if strict.value:
+        return no(because, *facts, strict, heals=heals)
+    return yes(f"{because}, which this engine takes", *facts, strict)
+
+
 def missing(fact: Missing) -> Ruling:
     """A fact that is needed could not be read."""
     return Ruling(Unknown(fact.why, fact.ask or f"make it readable: {fact.why}"), fact.evidence)

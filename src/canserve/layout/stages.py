@@ -67,8 +67,11 @@ def _supported(question: Question, parallel: Parallel) -> Ruling | None:
     if parallel.pp == 1:
         return None
     rule = question.rule("stages")
-    if isinstance(rule, Known) and rule.value is None:
+    row = rule.value if isinstance(rule, Known) else None
+    if row is not None and row.values["rest"] == "none":
         return no("this release has no pipeline stages", rule, heals=(ALONE,))
+    if row is not None and row.values.get("classes") == "all":
+        return yes("this engine gives whole layers of any model to stages", rule)
     names = question.model.architectures
     if isinstance(names, Missing):
         return missing(names)

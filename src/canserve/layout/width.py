@@ -5,7 +5,7 @@ from __future__ import annotations
 from canserve.facts import Known, Missing
 from canserve.layout.degrees import dense_slices, expert_slices
 from canserve.layout.question import Question
-from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
+from canserve.layout.ruling import Constraint, Ruling, missing, no, uneven, unknown, yes
 from canserve.layout.shape import vocabulary
 from canserve.subjects.parallel import Parallel
 
@@ -28,9 +28,14 @@ def _vocabulary(question: Question, parallel: Parallel) -> Ruling | None:
             rule,
         )
     row = rule.value
-    multiple = int(row.values["multiple"]) if row else 1
+    if row is None:
+        because = (
+            f"{rows.value} rows of the vocabulary do not divide by {tp}; whether they are padded is not known"
+        )
+        return unknown(because, "start it once", rows, rule)
+    multiple = int(row.values["multiple"])
     padded = -(-rows.value // multiple) * multiple
-    if padded % tp == 0 or (row is not None and row.values["stretches"]):
+    if padded % tp == 0 or row.values["stretches"]:
         return yes(f"{rows.value} rows of the vocabulary are padded, and divide by {tp} then", rows, rule)
     return no(f"{padded} rows of the padded vocabulary do not divide by tensor parallel {tp}", rows, rule)
 
@@ -46,7 +51,8 @@ def _dense(question: Question, parallel: Parallel) -> Ruling | None:
         return missing(slices)
     for width in sorted(shape.value.dense):
         if width % slices.value:
-            return no(f"the MLP's width {width} does not divide into {slices.value} slices", shape, slices)
+            because = f"the MLP's width {width} does not divide into {slices.value} slices"
+            return uneven(question, "widths", because, shape, slices)
     words = " and ".join(str(width) for width in sorted(shape.value.dense))
     return yes(f"the MLP's width {words} divides into {slices.value} slices", shape, slices)
 
@@ -60,12 +66,8 @@ def _experts(question: Question, parallel: Parallel) -> Ruling | None:
         return missing(slices)
     for experts in sorted(shape.value.experts, key=lambda one: one.width):
         if experts.width % slices.value:
-            return no(
-                f"an expert's width {experts.width} does not divide into {slices.value} slices",
-                shape,
-                slices,
-                heals=(SPREAD,),
-            )
+            because = f"an expert's width {experts.width} does not divide into {slices.value} slices"
+            return uneven(question, "experts", because, shape, slices, heals=(SPREAD,))
     return yes(f"experts are cut into {slices.value} slices each", shape, slices)
 
 
@@ -80,19 +82,25 @@ def _ranks(question: Question, parallel: Parallel) -> Ruling | None:
     fewest = min(experts.number for experts in shape.value.experts)
     if parallel.ep > fewest:
         return no(f"{fewest} experts cannot be spread over {parallel.ep} ranks", shape)
-    rule = question.rule("experts")
+    return _spread(question, parallel, fewest)
+
+
+def _spread(question: Question, parallel: Parallel, fewest: int) -> Ruling:
+    """Whether the engine spreads experts over so many ranks."""
+    shape, rule = question.shape, question.rule("experts")
     if isinstance(rule, Missing):
         return missing(rule)
+    if rule.value is None:
+        return unknown("whether this release can spread experts is not known", "start it once", shape, rule)
     world = parallel.tp * parallel.dp
-    spread = rule.value.values["spread"] if rule.value else "none"
+    spread = rule.value.values["spread"]
     if spread == "none":
         return no("this release cannot spread experts over ranks", shape, rule)
     if world % parallel.ep or (parallel.ep != world and (spread == "all" or parallel.dp > 1)):
         return no(f"this release spreads experts over all {world} ranks, not over {parallel.ep}", shape, rule)
     if fewest % parallel.ep:
-        return unknown(
-            f"{fewest} experts come out unevenly on {parallel.ep} ranks", "start it once", shape, rule
-        )
+        because = f"{fewest} experts come out unevenly on {parallel.ep} ranks"
+        return unknown(because, "start it once", shape, rule)
     return yes(f"{fewest} experts are spread over {parallel.ep} ranks", shape, rule)
 
 

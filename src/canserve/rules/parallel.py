@@ -8,6 +8,8 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.rules.table import Row, covers, load
 
 FILE = "parallel.toml"
+ANY = "any"
+"""In place of a range of releases: what an engine does by its design, whatever its releases are called."""
 
 
 @cache
@@ -25,13 +27,18 @@ def row(section: str, engine: str, version: str, part: str | None = None) -> Fac
     words = f"{engine} {version}: {section}" + (f" of {part}" if part else "")
     if not rows:
         return _missing(words, f"no rule says how {engine} treats {section} over several accelerators")
-    inside = [(each, covers(each.text("releases"), version)) for each in rows]
+    inside = [(each, _holds(each, version)) for each in rows]
     held = [each for each, holds in inside if holds]
     if held:
         return Known(held[0], (held[0].evidence(words),))
     if any(holds is None for _, holds in inside):
         return _missing(words, f"{engine} {version} may be either of two releases that differ in {section}")
     return Known(None, (Evidence(f"rules/{FILE}", section, f"{words}: no row covers it"),))
+
+
+def _holds(each: Row, version: str) -> bool | None:
+    releases = each.text("releases")
+    return True if releases == ANY else covers(releases, version)
 
 
 def _missing(words: str, why: str) -> Missing:
