@@ -70,7 +70,7 @@ METHODS: dict[str, dict[str, tuple[Run, ...]]] = {
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     tables = (
         Matrix("architectures", COLUMNS, ROWS, {"beta": (run(0, 0),)}),
-        Matrix("quantization", COLUMNS, METHODS, {}, {"fp8": {"alpha": {"8.9": (run(0, 5),)}}}),
+        Matrix("quantization", COLUMNS, METHODS, {}, ("other",), {"fp8": {"alpha": {"8.9": (run(0, 5),)}}}),
     )
     path = tmp_path_factory.mktemp("page") / "matrix.html"
     path.write_text(matrix_page(tables), encoding="utf-8")

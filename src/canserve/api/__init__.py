@@ -77,6 +77,8 @@ class Report:
     cost: Cost
     chosen: bool = False
     """No build was named: each is the most suitable release of its engine in the index."""
+    not_indexed: tuple[str, ...] = ()
+    """Then: engines of which there is no index, so that nothing is said of them."""
 
     @property
     def verdict(self) -> Verdict:
@@ -102,9 +104,10 @@ def check(
     subject = read_model(model, options)
     if not builds:
         from canserve.api.newest import Wanted, newest_suitable
+        from canserve.index import not_indexed
 
         reports = newest_suitable(Wanted(subject, machines, on, wish, options))
-        return Report(subject, reports, Cost(), chosen=True)
+        return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed())
     want = wanted(subject, wish, machines)
     cost = Cost()
     judged = []

@@ -47,6 +47,8 @@ class SinceReport:
     """One for each thing that each name stands for, in the order of the names."""
     columns: tuple[Column, ...]
     """The engines that were asked, with every indexed release."""
+    not_indexed: tuple[str, ...] = ()
+    """Engines of which there is no index: nothing is said of their releases."""
 
 
 def since(names: str | Sequence[str], options: Options | None = None) -> SinceReport:
@@ -55,7 +57,7 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
     Names of the index win over paths; a Hub id has a slash. Raises UnknownNameError, and UnreadModelError
     where a model's config cannot be read.
     """
-    from canserve.index import projects, release_history
+    from canserve.index import not_indexed, projects, release_history
     from canserve.index.names import Names, of_model
     from canserve.index.rebuild import build_at
     from canserve.index.runs import column_of
@@ -81,7 +83,7 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
             name, subject, tuple(ask(asked, column, of) for column, of in zip(columns, builds, strict=True))
         )
 
-    return SinceReport(wanted, tuple(answers(*pair) for pair in subjects), columns)
+    return SinceReport(wanted, tuple(answers(*pair) for pair in subjects), columns, not_indexed())
 
 
 def _model(name: str, names: Names, options: Options) -> Model:
@@ -112,7 +114,7 @@ def matrix(
     ``engines``: only these; ``names``: only rows that one of these patterns fits. Raises SpecError for an
     engine that is not in the index.
     """
-    from canserve.index import projects, release_history
+    from canserve.index import not_indexed, projects, release_history
     from canserve.index.matrix import matrix as whole
     from canserve.index.matrix import select
 
@@ -120,5 +122,5 @@ def matrix(
     for engine in engines:
         if engine not in known:
             raise SpecError(f"no release of {engine!r} is in the index", f"it holds {', '.join(known)}")
-    chosen = [engine for engine in known if not engines or engine in engines]
+    chosen = engines or (*known, *not_indexed())
     return tuple(select(whole(release_history(), chosen, table), names) for table in tables)

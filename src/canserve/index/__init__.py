@@ -23,6 +23,14 @@ def projects() -> tuple[str, ...]:
     return tuple(name for name in NAMES if past.shelf(name) is not None)
 
 
+def not_indexed() -> tuple[str, ...]:
+    """Engines that canserve reads, but of which no index is here: nothing is said of their releases."""
+    from canserve.engines import NAMES
+
+    known = projects()
+    return tuple(name for name in NAMES if name not in known)
+
+
 def release_history() -> ReleaseHistory:
     """The past of all engines: releases, what each lists, first and last."""
     from canserve.index.history import release_history as known

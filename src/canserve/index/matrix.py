@@ -32,7 +32,8 @@ class Matrix:
     """Name -> engine -> runs, oldest first; engines that never listed it are left out."""
     unread: Mapping[str, tuple[Run, ...]]
     """Engine -> releases whose table could not be read: there absence proves nothing."""
-
+    not_indexed: tuple[str, ...] = ()
+    """Engines of which there is no index: nothing is said of them."""
     capabilities: Mapping[str, Mapping[str, Mapping[str, tuple[Run, ...]]]] = field(default_factory=dict)
     """Of quantization methods: name -> engine -> least compute capability (``7.5``, NONE, UNREAD) -> runs."""
 
@@ -49,13 +50,15 @@ class Matrix:
 
 
 def matrix(history: ReleaseHistory, engines: Iterable[str], table: str = ARCHITECTURES) -> Matrix:
-    """One table of all these engines; those without an index are left out."""
+    """One table of all these engines; those without an index are only named."""
+    missing: list[str] = []
     columns: list[Column] = []
     rows: dict[str, dict[str, tuple[Run, ...]]] = {}
     unread: dict[str, tuple[Run, ...]] = {}
     least: dict[str, dict[str, dict[str, tuple[Run, ...]]]] = {}
     for engine in engines:
         if (shelf := history.shelf(engine)) is None:
+            missing.append(engine)
             continue
         column = column_of(shelf)
         columns.append(column)
@@ -68,7 +71,7 @@ def matrix(history: ReleaseHistory, engines: Iterable[str], table: str = ARCHITE
             method, number = split(key)
             least.setdefault(method, {}).setdefault(engine, {})[_capability(number)] = listed(column, text)
     ordered = {name: rows[name] for name in sorted(rows, key=lambda name: (name.lower(), name))}
-    return Matrix(table, tuple(columns), ordered, unread, least)
+    return Matrix(table, tuple(columns), ordered, unread, tuple(missing), least)
 
 
 def _positions(shelf: Shelf, table: str) -> dict[str, set[int]]:

@@ -95,6 +95,8 @@ def _notes(tables: Sequence[Matrix]) -> str:
         for engine, runs in table.unread.items():
             said = ", ".join(_from_to(run) for run in runs)
             notes.append(f"{_text(table.table)} of {_text(engine)} could not be read in {_text(said)}.")
+    if tables and tables[0].not_indexed:
+        notes.append(f"Not in the index: {_text(', '.join(tables[0].not_indexed))}.")
     return "".join(f"<p>{note}</p>\n" for note in notes)
 
 

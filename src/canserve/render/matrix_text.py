@@ -82,7 +82,9 @@ def matrix_text(tables: Sequence[Matrix], look: Look) -> str:
 def _source(tables: Sequence[Matrix]) -> str:
     columns = tables[0].columns if tables else ()
     newest = ", ".join(f"{c.engine} to {c.releases[-1].version}" for c in columns if c.releases)
-    return f"index {dated(columns)}: {newest}; +: up to the newest of these"
+    said = f"index {dated(columns)}: {newest}; +: up to the newest of these"
+    missing = tables[0].not_indexed if tables else ()
+    return f"{said}; not in the index: {', '.join(missing)}" if missing else said
 
 
 def _cells(table: Matrix, name: str) -> list[str]:

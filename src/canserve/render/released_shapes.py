@@ -94,6 +94,7 @@ class SinceShape:
     names: Annotated[tuple[str, ...], "As the user gave them."]
     answers: Annotated[tuple[AnswerShape, ...], "A name may stand for several things."]
     index: Annotated[tuple[IndexedShape, ...], "The engines that were asked."]
+    not_indexed: Annotated[tuple[str, ...], "Engines of which there is no index."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +126,4 @@ class MatrixShape:
     version: Annotated[Literal[1], "Of this format."]
     tables: Annotated[Mapping[str, TableShape], "`architectures`, `quantization` or `gguf_architectures`."]
     index: Annotated[tuple[IndexedShape, ...], "The engines, as far as the index knows them."]
+    not_indexed: Annotated[tuple[str, ...], "Engines of which there is no index."]

@@ -24,13 +24,16 @@ from canserve.render.released_shapes import (
 
 def since_output(report: SinceReport) -> SinceShape:
     """Which releases serve some names."""
-    return SinceShape(1, report.names, tuple(map(_answer, report.answers)), _indexed(report.columns))
+    return SinceShape(
+        1, report.names, tuple(map(_answer, report.answers)), _indexed(report.columns), report.not_indexed
+    )
 
 
 def matrix_output(tables: Sequence[Matrix]) -> MatrixShape:
     """The whole table, or several."""
     columns = tables[0].columns if tables else ()
-    return MatrixShape(1, {table.table: _table(table) for table in tables}, _indexed(columns))
+    missing = tables[0].not_indexed if tables else ()
+    return MatrixShape(1, {table.table: _table(table) for table in tables}, _indexed(columns), missing)
 
 
 def _indexed(columns: Iterable[Column]) -> tuple[IndexedShape, ...]:

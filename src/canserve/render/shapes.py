@@ -104,6 +104,7 @@ class CheckShape:
     chosen: Annotated[
         bool, "No build was named: these are the most suitable releases of each engine, from the index alone."
     ]
+    not_indexed: Annotated[tuple[str, ...], "Then: engines of which there is no index."]
     cost: Annotated[Cost, "What reading moved over the network; what came from the cache does not count."]
 
 

@@ -210,6 +210,8 @@ def notes(report: SinceReport) -> Sequence[str]:
     columns = report.columns
     engines = ", ".join(f"{c.engine} to {c.releases[-1].version}" for c in columns if c.releases)
     said = [f"from the index {dated(columns)} ({engines}), no release was read anew"]
+    if report.not_indexed:
+        said[0] += f"; not in the index: {', '.join(report.not_indexed)}"
     named = any(answers.subject.kind == "architecture" for answers in report.answers)
     blocked = any(
         s.answer.check == "config-parsable" for a in report.answers for e in a.engines for s in e.stretches

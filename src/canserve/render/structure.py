@@ -47,6 +47,7 @@ def check_output(report: Report) -> CheckShape:
         verdict=word(report.verdict),
         builds=tuple(_build_verdict(build) for build in report.builds),
         chosen=report.chosen,
+        not_indexed=report.not_indexed,
         cost=report.cost,
     )
 

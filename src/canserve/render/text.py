@@ -54,10 +54,11 @@ def chosen(report: Report) -> str:
     """What a report without named builds is: where it comes from, and how to ask for more."""
     dates = sorted({build.indexed for build in report.builds if build.indexed})
     of = " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))) or "no date"
-    return (
+    said = (
         f"the most suitable release of each engine, judged from the release index of {of} alone; "
         "--build reads a release's own files"
     )
+    return f"{said}; not in the index: {', '.join(report.not_indexed)}" if report.not_indexed else said
 
 
 def describe(model: Model) -> str:
