@@ -105,7 +105,7 @@ def test_layers_of_nemotron_h_are_mixer_or_mlp() -> None:
     config = DENSE | {
         "model_type": "nemotron_h", "hybrid_override_pattern": "M-*E", "head_dim": 16, "mamba_num_heads": 4,
         "mamba_head_dim": 8, "ssm_state_size": 16, "n_groups": 2, "conv_kernel": 4, "n_routed_experts": 8,
-        "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 0,
     }  # fmt: skip
     assert spans(config) == "r-f-"
     state = read_layers(config)[0].mixers[0]
@@ -224,6 +224,9 @@ def test_spans_have_windows() -> None:
         ("moonshotai__Kimi-K3", "text_config.linear_attn_config"),
         ("google__gemma-4-26B-A4B", "text_config.global_head_dim"),
         ("google__gemma-4-26B-A4B", "text_config.enable_moe_block"),
+        ("google__gemma-4-26B-A4B", "text_config.num_experts"),
+        ("nvidia__NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "moe_shared_expert_intermediate_size"),
+        ("XiaomiMiMo__MiMo-V2-Flash", "swa_head_dim"),
         ("XiaomiMiMo__MiMo-V2-Flash", "hybrid_layer_pattern"),
         ("MiniMaxAI__MiniMax-M3", "dense_intermediate_size"),
         ("stepfun-ai__Step-3.7-Flash", "first_k_dense_replace"),

@@ -46,8 +46,8 @@ def _nemotron(fields: Fields, word: str) -> tuple[Mlp, ...]:
         return (Dense(fields.number("intermediate_size")),)
     if word != "moe":
         return ()
-    shared = fields.number("moe_shared_expert_intermediate_size", default=0)
-    shared *= fields.number("n_shared_experts", default=1)
+    count = fields.number("n_shared_experts", default=1)
+    shared = count * fields.number("moe_shared_expert_intermediate_size") if count else 0
     width = fields.number("moe_intermediate_size")
     return (Experts(fields.number("n_routed_experts"), fields.number("num_experts_per_tok"), width, shared),)
 

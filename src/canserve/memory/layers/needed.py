@@ -25,7 +25,14 @@ LATENT = ("kv_lora_rank", "q_lora_rank?")
 _DEEPSEEK = (ROUTED, SHARED, "first_k_dense_replace|mlp_layer_types", *LATENT)
 _GLM = (ROUTED, SHARED, "first_k_dense_replace|mlp_layer_types")
 _QWEN = (EXPERTS, "shared_expert_intermediate_size")
-_MIMO = (ROUTED, "v_head_dim", "hybrid_layer_pattern|layer_types", "moe_layer_freq|mlp_layer_types")
+_MIMO = (
+    ROUTED,
+    "v_head_dim",
+    "swa_head_dim",
+    "swa_v_head_dim",
+    "hybrid_layer_pattern|layer_types",
+    "moe_layer_freq|mlp_layer_types",
+)
 _STEP = (EXPERTS, DENSE_FIRST)
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -97,5 +104,5 @@ def demand(decoder: Decoder) -> None:
             name[:-1] in fields.values if name.endswith("?") else fields.has(name) for name in alternatives
         ):
             raise Lacking(fields.name(alternatives[0].rstrip("?")))
-    if decoder.family == "gemma4" and fields.has("num_experts") and not fields.has("enable_moe_block"):
-        raise Lacking(fields.name("enable_moe_block"))
+    if decoder.family == "gemma4" and fields.has("num_experts") != fields.flag("enable_moe_block", False):
+        raise Lacking(fields.name("enable_moe_block" if fields.has("num_experts") else "num_experts"))

@@ -52,7 +52,10 @@ def qwen_merged(draft: Draft, tower: Fields, _whole: Fields, hidden: int) -> Non
 
 
 def _levels(tower: Fields) -> int:
-    return len(tower.sequence("deepstack_visual_indexes") or ())
+    listed = tower.sequence("deepstack_visual_indexes")
+    if listed is None and tower.text("model_type").startswith("qwen3_vl"):
+        raise Lacking(tower.name("deepstack_visual_indexes"))
+    return len(listed or ())
 
 
 def _depth(tower: Fields, depth: int) -> int:
