@@ -24,7 +24,7 @@ from canserve.checks.gates import (
 )
 from canserve.checks.gguf import ORIGINAL, architecture_known, convertible
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.checks.several_engines import forced, left
+from canserve.checks.several_engines import forced, given, left
 from canserve.facts import Known
 from canserve.subjects.build import Fallback, Registered, gguf_only
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -184,9 +184,11 @@ def _native(reader: Reader, case: Case, row: Registered) -> Verdict:
         return No(
             f"{name} is registered for {' and '.join(row.backends)}, not for {engine}", f"leave {flag} out"
         )
-    guard = f", if {' and '.join(row.guards)}" if row.guards else ""
+    conditions = [guard for guard in row.guards if not guard.startswith("--")]
+    needs = tuple(guard for guard in row.guards if guard.startswith("--") and not given(case, guard))
+    guard = f", if {' and '.join(conditions)}" if conditions else ""
     served = f", for {' and '.join(engines)}" if engines else ""
-    return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){served}{guard}")
+    return Yes(f"{name} is registered ({row.module.rsplit('.', 1)[-1]}.{row.name}){served}{guard}", needs)
 
 
 def _remote(case: Case, name: str, served_by: str) -> Verdict:

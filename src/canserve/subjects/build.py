@@ -79,7 +79,8 @@ class Registered:
     """The table it stands in: ``text_generation``, ``multimodal``, ``speculative_decoding`` ..."""
     at: Site
     guards: tuple[str, ...] = ()
-    """Source text of the conditions under which the row exists; empty: always."""
+    """Source text of the conditions under which the row exists, or the flags (``--backend x``) without which it
+    is not taken; empty: always."""
     backends: tuple[str, ...] = ()
     """Of a build with several engines in it, those that serve it, the one that is taken by default first."""
 

@@ -29,8 +29,9 @@ def test_classes_of_imported_modules_and_the_table_of_the_other_back_end() -> No
     rows = known(build.registry)
     assert rows["LlamaForCausalLM"].module == "tensorrt_llm._torch.models.modeling_llama"
     assert rows["LlamaForCausalLM"].guards == ()
-    assert rows["GPT2LMHeadModel"].guards == ("--backend tensorrt is given",)
+    assert rows["GPT2LMHeadModel"].guards == ("--backend tensorrt",)
     assert rows["GPT2LMHeadModel"].backends == ("tensorrt",)
+    assert known(build.engine_flags) == {"pytorch": "--backend pytorch", "tensorrt": "--backend tensorrt"}
 
 
 def test_a_table_of_modules_decides_where_there_is_one() -> None:
@@ -54,7 +55,7 @@ def test_the_default_back_end_of_older_releases() -> None:
     )
     rows = known(read(TREE | {"tensorrt_llm/commands/serve.py": old}).registry)
     assert rows["GPT2LMHeadModel"].guards == ()
-    assert rows["Qwen3ForCausalLM"].guards == ("--backend pytorch is given",)
+    assert rows["Qwen3ForCausalLM"].guards == ("--backend pytorch",)
     assert rows["LlamaForCausalLM"].backends == ("tensorrt", "pytorch")
 
 

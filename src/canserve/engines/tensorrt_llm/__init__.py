@@ -16,7 +16,7 @@ from canserve.engines.static.collection import no_collection
 from canserve.engines.tensorrt_llm import configs, flags, quantization, serving
 from canserve.engines.tensorrt_llm.classes import ClassReader
 from canserve.engines.tensorrt_llm.reading import FILES, TOP, TORCH, ZOO, Reading, attempt
-from canserve.engines.tensorrt_llm.registry import Registry, read_registry
+from canserve.engines.tensorrt_llm.registry import Registry, read_engine_flags, read_registry
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing, derive
 from canserve.memory.quantity import Quantity
@@ -83,6 +83,7 @@ class TensorRTLLM:
             config_shims=attempt(configs.read_shims, reading),
             config_fixups=attempt(configs.read_fixups, reading),
             quantization=attempt(quantization.read_quantization, reading),
+            engine_flags=attempt(read_engine_flags, reading),
             kv_cache_dtypes=attempt(serving.read_cache_types, reading),
             reasoning_parsers=attempt(serving.read_reasoning, reading),
             tool_parsers=attempt(serving.read_tools, reading),

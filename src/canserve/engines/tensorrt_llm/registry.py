@@ -74,7 +74,7 @@ def _row(name: str, pytorch: Entry | None, legacy: Entry | None, default: str | 
     }
     backends = tuple(sorted(found, key=lambda backend: backend != default))
     entry = found[backends[0]]
-    guards = () if default is None or default in found else (f"{FLAG} {backends[0]} is given",)
+    guards = () if default is None or default in found else (f"{FLAG} {backends[0]}",)
     return Registered(name, entry.module, entry.name, " and ".join(backends), entry.at, guards, backends)
 
 
@@ -217,3 +217,13 @@ def default_backend(reading: Reading) -> str | None:
             case _:
                 pass
     return None
+
+
+def read_engine_flags(reading: Reading) -> Fact[Mapping[str, str]]:
+    """Each back end is served by its name alone."""
+    backend = read_flags(reading)
+    choices = (
+        backend.value[FLAG].choices if isinstance(backend, Known) and FLAG in backend.value else None
+    ) or ()
+    found = {name: f"{FLAG} {name}" for name in (PYTORCH, TENSORRT) if name in choices}
+    return reading.known(found, f"{FLAG}: {', '.join(choices) or 'free'}", Site(SERVE, 0))
