@@ -10,6 +10,7 @@ from math import log, prod, sqrt
 from canserve.memory.layers.kinds import Attention, Compressed, Experts, Latent, Layer, Recurrence, Recurrent
 from canserve.memory.weights.cuts import Place, Spot, share, spots
 from canserve.memory.weights.loading import Loading
+from canserve.memory.weights.sharding import alike_layers
 from canserve.subjects.parallel import Placement
 from canserve.subjects.tensor import Tensor
 
@@ -121,38 +122,47 @@ class Sums:
 @lru_cache(maxsize=64)
 def _sums(tensors: tuple[Tensor, ...], how: Loading, tp: int, cut: int) -> Sums:
     found = Sums({}, {}, {})
-    embedding = (0.0, 0.0)
-    for tensor, at in zip(tensors, spots(tensors), strict=True):
-        if at.experts and at.place is Place.LAYER:
-            _add_expert(found, tensor, at, how, cut)
-            continue
-        size = float(share(tensor, at, how, tp).value * tensor.copies)
-        parameters = _parameters(tensor) * size / max(tensor.bytes, 1)
-        match at.place:
-            case Place.LAYER:
-                found.bytes[at.layer] = found.bytes.get(at.layer, 0.0) + size
-                found.parameters[at.layer] = found.parameters.get(at.layer, 0.0) + parameters
-            case Place.HEAD:
-                found.head = (found.head[0] + size, found.head[1] + parameters)
-            case Place.EMBEDDING if len(tensor.shape) == 2 and size > embedding[0]:
-                embedding = (size, parameters)
-            case _:
-                pass
-    if how.tied or not found.head[0]:
-        found.head = embedding  # the head is the embedding, read whole for every step
+    for numbers, members in alike_layers(tensors, how.layers):
+        size = parameters = 0.0
+        experts: list[tuple[float, float]] = []
+        for tensor, at in members:
+            if at.experts:
+                experts.append(_expert(tensor, at, how, cut))
+                continue
+            one = float(share(tensor, at, how, tp).value * tensor.copies)
+            size += one
+            parameters += _parameters(tensor) * one / max(tensor.bytes, 1)
+        found.bytes.update(dict.fromkeys(numbers, size))
+        found.parameters.update(dict.fromkeys(numbers, parameters))
+        if experts:
+            both = (sum(each[0] for each in experts), sum(each[1] for each in experts))
+            found.experts.update(dict.fromkeys(numbers, both))
+    found.head = _head(tensors, how, tp)
     return found
 
 
-def _add_expert(found: Sums, tensor: Tensor, at: Spot, how: Loading, cut: int) -> None:
+def _head(tensors: tuple[Tensor, ...], how: Loading, tp: int) -> tuple[float, float]:
+    """Bytes and parameters of the output head; of the embedding where that is the head."""
+    head = embedding = (0.0, 0.0)
+    for tensor, at in zip(tensors, spots(tensors), strict=True):
+        if at.place not in {Place.HEAD, Place.EMBEDDING}:
+            continue
+        size = float(share(tensor, at, how, tp).value * tensor.copies)
+        parameters = _parameters(tensor) * size / max(tensor.bytes, 1)
+        if at.place is Place.HEAD:
+            head = (head[0] + size, head[1] + parameters)
+        elif len(tensor.shape) == 2 and size > embedding[0]:
+            embedding = (size, parameters)
+    return embedding if how.tied or not head[0] else head  # read whole for every step
+
+
+def _expert(tensor: Tensor, at: Spot, how: Loading, cut: int) -> tuple[float, float]:
     """One expert's slice of a tensor; experts are stored one by one or all together in one tensor."""
     one, number = replace(tensor, copies=1), tensor.copies
     if number == 1 and "*" not in tensor.name and len(tensor.shape) > 1:
-        number = tensor.shape[0]
         one = replace(one, shape=tensor.shape[1:])
     size = float(share(one, at, how, cut).value)
-    parameters = _parameters(one) * size / max(one.bytes, 1)
-    before = found.experts.get(at.layer, (0.0, 0.0))
-    found.experts[at.layer] = (before[0] + size, before[1] + parameters)
+    return size, _parameters(one) * size / max(one.bytes, 1)
 
 
 def _parameters(tensor: Tensor) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from canserve.memory.layers.kinds import Layer
 from canserve.memory.quantity import Quantity
 from canserve.memory.weights.cuts import NOTHING, Place, Span, Spot, dtype_on, share, spots
 from canserve.memory.weights.loading import Loading
@@ -32,6 +33,8 @@ class Stack:
 
     pieces: Pieces = field(default_factory=dict)
     experts: list[Experts] = field(default_factory=list)
+    sums: dict[tuple[int, int], Span] = field(default_factory=dict)
+    """Of what is allocated, by the share of the experts, remembered."""
 
     def add(self, within: str, span: Span) -> None:
         """Put bytes into an allocation."""
@@ -39,6 +42,11 @@ class Stack:
 
     def bytes(self, spread: int, position: int) -> Span:
         """Allocated on a rank that holds this share of the experts."""
+        if (spread, position) not in self.sums:
+            self.sums[spread, position] = self._bytes(spread, position)
+        return self.sums[spread, position]
+
+    def _bytes(self, spread: int, position: int) -> Span:
         pieces = dict(self.pieces)
         for each in self.experts:
             span = _times(each.each, _held(each.number, spread, position))
@@ -53,7 +61,8 @@ class Stack:
 class Parts:
     """What ranks of one tensor parallel degree hold, by where it lies."""
 
-    layers: defaultdict[int, Stack] = field(default_factory=lambda: defaultdict(Stack))
+    layers: dict[int, Stack] = field(default_factory=dict)
+    """Layers that hold the same share one."""
     first: Stack = field(default_factory=Stack)
     """Embedding and towers."""
     last: Stack = field(default_factory=Stack)
@@ -62,8 +71,6 @@ class Parts:
     """The embedding where it serves as head too: once on a stage that is first, last or both."""
     numbers: set[int] = field(default_factory=set)
     """How many experts there are, in any layer."""
-    sums: dict[tuple[int, int], Span] = field(default_factory=dict)
-    """Of layers by number and share of the experts, remembered."""
 
     def position(self, position: int, spread: int) -> int:
         """The first share of the experts that is as large as this one."""
@@ -124,11 +131,8 @@ def _rank(parts: Parts, how: Loading, placement: Placement, layers: range, key: 
     dealt = sum(placement.layers)
     beyond = [number for number in parts.layers if number >= dealt] if is_last else []
     for number in (*layers, *beyond):  # more layers in the headers than the config says: the last stage's
-        if number not in parts.layers:
-            continue
-        if (number, position) not in parts.sums:
-            parts.sums[number, position] = parts.layers[number].bytes(spread, position)
-        total = total.plus(parts.sums[number, position])
+        if number in parts.layers:
+            total = total.plus(parts.layers[number].bytes(spread, position))
     ends = ((parts.first, is_first), (parts.last, is_last), (parts.both, is_first or is_last))
     for stack, here in ends:
         if here:
@@ -168,31 +172,60 @@ def _added(tensors: tuple[Tensor, ...], how: Loading, ranks: int, degrees: tuple
     where = spots(tensors)
     tied = how.tied or all(found.place is not Place.HEAD for found in where)
     parts = Parts()
-    shares: dict[object, Span] = {}
     for tensor, found in zip(tensors, where, strict=True):
-        stack = _stack(parts, found, how, tied)
-        if stack is None:
-            continue
-        within = found.within if found.place is Place.LAYER else tensor.name
-        if found.experts and found.place in {Place.LAYER, Place.AHEAD}:
-            stack.experts.append(_experts(tensor, found, how, degrees[1], within))
-            parts.numbers.add(stack.experts[-1].number)
-            continue
-        # Most layers are alike: each kind of tensor is cut once.
-        mixers = how.layers[found.layer].mixers if 0 <= found.layer < len(how.layers) else None
-        alike = (found.within, found.cut, tensor.shape, tensor.dtype, mixers, found.place, tensor.name[-24:])
-        if alike not in shares:
-            shares[alike] = share(tensor, found, how, ranks)
-        stack.add(within, _times(shares[alike], tensor.copies))
-        _absorb(stack, tensor, found, how, ranks)
+        if found.place is not Place.LAYER:
+            stack = _stack(parts, found, how, tied)
+            if stack is not None:
+                parts.numbers |= _put(stack, tensor, found, how, (ranks, degrees[1]))
+    for numbers, members in alike_layers(tensors, how.layers):
+        stack = Stack()
+        for tensor, found in members:
+            parts.numbers |= _put(stack, tensor, found, how, (ranks, degrees[1]))
+        parts.layers.update(dict.fromkeys(numbers, stack))
     return parts
+
+
+Members = tuple[tuple[Tensor, Spot], ...]
+
+
+@lru_cache(maxsize=8)
+def alike_layers(
+    tensors: tuple[Tensor, ...], layers: tuple[Layer, ...]
+) -> tuple[tuple[tuple[int, ...], Members], ...]:
+    """Decoder layers that hold the same: their numbers, and the tensors of one of them."""
+    held: dict[int, list[tuple[Tensor, Spot]]] = {}
+    for tensor, found in zip(tensors, spots(tensors), strict=True):
+        if found.place is Place.LAYER:
+            held.setdefault(found.layer, []).append((tensor, found))
+    kinds: dict[object, list[int]] = {}
+    for number, members in held.items():
+        mixers = layers[number].mixers if 0 <= number < len(layers) else None
+        same = tuple(
+            (_NUMBER.sub("#", tensor.name), tensor.shape, tensor.dtype, tensor.copies)
+            for tensor, _ in members
+        )
+        kinds.setdefault((mixers, same), []).append(number)
+    return tuple((tuple(numbers), tuple(held[numbers[0]])) for numbers in kinds.values())
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def _put(stack: Stack, tensor: Tensor, found: Spot, how: Loading, cut: tuple[int, int]) -> frozenset[int]:
+    """Add a tensor, cut over so many ranks, experts over so many; the number of experts, if it is of some."""
+    within = found.within if found.place is Place.LAYER else tensor.name
+    if found.experts and found.place in {Place.LAYER, Place.AHEAD}:
+        experts = _experts(tensor, found, how, cut[1], within)
+        stack.experts.append(experts)
+        return frozenset({experts.number})
+    stack.add(within, _times(share(tensor, found, how, cut[0]), tensor.copies))
+    _absorb(stack, tensor, found, how, cut[0])
+    return frozenset()
 
 
 def _stack(parts: Parts, found: Spot, how: Loading, tied: bool) -> Stack | None:
     """Where a tensor goes; None: it is not loaded."""
     match found.place:
-        case Place.LAYER:
-            return parts.layers[found.layer]
         case Place.EMBEDDING:
             return parts.both if tied else parts.first
         case Place.FIRST:
@@ -205,7 +238,7 @@ def _stack(parts: Parts, found: Spot, how: Loading, tied: bool) -> Stack | None:
             return parts.first if how.towers else None
         case Place.AHEAD:
             return parts.last if how.ahead else None
-        case Place.SKIP:
+        case Place.SKIP | Place.LAYER:
             return None
 
 
