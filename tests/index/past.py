@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,10 +93,23 @@ def build(requirement: str = ">=4", *, lists: bool = True, **facts: Any) -> Buil
     return Build(identity, library, **(fields | facts))
 
 
+@dataclass(frozen=True)
+class Builds:
+    """Builds of which each is asked by itself."""
+
+    builds: Sequence[Fact[Build]]
+
+    def build(self, position: int) -> Fact[Build]:
+        return self.builds[position]
+
+    def same_until(self, position: int) -> int:
+        return position + 1
+
+
 def told(model: Model, *builds: Fact[Build]) -> Since:
     """What these releases say of a model: 1.0, 1.1 ..., one a month."""
     months = tuple(Release(f"1.{at}", f"2026-{at + 1:02}-01") for at in range(len(builds)))
-    return since(Question(model, days=DAYS), Column("eng", "2026-12-01", months), builds)
+    return since(Question(model, days=DAYS), Column("eng", "2026-12-01", months), Builds(builds))
 
 
 def past(model: Model, *builds: Build) -> Since:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -14,6 +15,7 @@ from canserve.facts import Fact, Known, Missing
 from canserve.index.rebuild import NOT_HELD, build_at
 from canserve.index.runs import Release, column_of
 from canserve.index.since import LEFT_OUT, LISTED, Question, Since, Stretch, since
+from canserve.index.watched import Indexed
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
@@ -58,11 +60,8 @@ def _days() -> dict[str, str]:
 
 def _of_engine(wanted: Wanted, shelf: Shelf, days: dict[str, str]) -> BuildReport:
     column = column_of(shelf)
-    builds = [build_at(shelf, at, LEFT_OUT) for at in range(len(shelf.releases))]
-    if wanted.options.transformers is not None:
-        builds = [_beside(build, wanted.options.transformers) for build in builds]
     asked = Question(wanted.model, wanted.wish, days, tuple(_more(wanted.model)))
-    found = since(asked, column, builds)
+    found = since(asked, column, Indexed(shelf, LEFT_OUT, partial(_beside, wanted.options.transformers)))
     passed_over: list[BuildReport] = []
     for release in _usable(found)[:MOST]:
         report = _judged(wanted, shelf, release)
@@ -126,21 +125,18 @@ def _settled(release: Release) -> bool:
     return not release.yanked and not Version(release.version).is_prerelease
 
 
-def _beside(build: Fact[Build], version: str) -> Fact[Build]:
-    return (
-        build
-        if isinstance(build, Missing)
-        else Known(with_transformers(build.value, version), build.evidence)
-    )
+def _beside(version: str | None, build: Fact[Build]) -> Fact[Build]:
+    """The build as if this transformers were installed beside it, if one was named."""
+    if version is None or isinstance(build, Missing):
+        return build
+    return Known(with_transformers(build.value, version), build.evidence)
 
 
 def _judged(wanted: Wanted, shelf: Shelf, release: Release) -> BuildReport:
     from canserve.probes.build import Reading
 
     position = next(at for at, row in enumerate(shelf.releases) if row["version"] == release.version)
-    build = build_at(shelf, position)
-    if wanted.options.transformers is not None:
-        build = _beside(build, wanted.options.transformers)
+    build = _beside(wanted.options.transformers, build_at(shelf, position))
     target = f"{shelf.project}=={release.version}"
     read = build.value if isinstance(build, Known) else build
     reading = Reading(target, read, Cost(), _told(release))

@@ -59,10 +59,10 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
     """
     from canserve.index import not_indexed, projects, release_history
     from canserve.index.names import Names, of_model
-    from canserve.index.rebuild import build_at
     from canserve.index.runs import column_of
     from canserve.index.since import LEFT_OUT, Answers, Question
     from canserve.index.since import since as ask
+    from canserve.index.watched import Indexed
 
     options = options or Options()
     wanted = (names,) if isinstance(names, str) else tuple(names)
@@ -75,12 +75,12 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
         for subject in known.subjects(name) or (of_model(_model(name, known, options)),)
     ]
     columns = tuple(map(column_of, shelves))
-    builds = [[build_at(shelf, at, LEFT_OUT) for at in range(len(shelf.releases))] for shelf in shelves]
+    releases = [Indexed(shelf, LEFT_OUT) for shelf in shelves]
 
     def answers(name: str, subject: Subject) -> Answers:
         asked = Question(subject.model, days=known.days)
         return Answers(
-            name, subject, tuple(ask(asked, column, of) for column, of in zip(columns, builds, strict=True))
+            name, subject, tuple(ask(asked, column, of) for column, of in zip(columns, releases, strict=True))
         )
 
     return SinceReport(wanted, tuple(answers(*pair) for pair in subjects), columns, not_indexed())

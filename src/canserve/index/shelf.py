@@ -114,16 +114,17 @@ class Shelf:
     def names(self, table: str, position: int, first: str | None = None) -> list[str]:
         """The names of one release, sorted; only those with this first word where one is given."""
         rows = self.tables.get(table, {})
-        among = rows if first is None else self._starting(table).get(first, ())
+        among = rows if first is None else self.starting(table, first)
         return [name for name in among if self._holds(rows[name], position)]
 
-    def _starting(self, table: str) -> Mapping[str, Sequence[str]]:
+    def starting(self, table: str, first: str) -> Sequence[str]:
+        """The names of all releases that have this first word."""
         if table not in self._firsts:
             found: dict[str, list[str]] = {}
             for name in self.tables.get(table, {}):
                 found.setdefault(name.partition(" ")[0], []).append(name)
             self._firsts[table] = found
-        return self._firsts[table]
+        return self._firsts[table].get(first, ())
 
     def _holds(self, run: str, position: int) -> bool:
         """Like ``holds``, remembered: many names share a run."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from packaging.version import Version
 
@@ -21,6 +22,7 @@ from canserve.checks.reader import Check, Reader, Unread
 from canserve.facts import Fact, Known, Missing
 from canserve.index.names import Subject
 from canserve.index.runs import Column, Run, runs_of
+from canserve.rules import broken
 from canserve.subjects.build import Build, gguf_only
 from canserve.subjects.model import Model
 from canserve.verdict import Finding, No, Unknown, Word, Yes, word
@@ -151,27 +153,64 @@ class Question:
     """Checks beyond the gates that a release must not fail."""
 
 
-def since(asked: Question, column: Column, builds: Sequence[Fact[Build]]) -> Since:
-    """Judge every release of one engine; ``builds`` in the order of the column's releases."""
-    judged = []
-    followed = (*(release.date for release in column.releases[1:]), "")
-    for build, release, until in zip(builds, column.releases, followed, strict=True):
+class Releases(Protocol):
+    """The releases of one engine, in the order of its column."""
+
+    def build(self, position: int) -> Fact[Build]:
+        """One of them."""
+        ...
+
+    def same_until(self, position: int) -> int:
+        """The first later release that may answer otherwise than what was read of this one since ``build``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What was found of one release."""
+
+    answer: Answer
+    passing: Passing | None
+    dropped: Mapping[str, str]
+
+
+def since(asked: Question, column: Column, releases: Releases) -> Since:
+    """Judge every release of one engine."""
+    judged: list[_Judged] = []
+    while (position := len(judged)) < len(column.releases):
+        build = releases.build(position)
         answer, passing = _judged(asked, build)
-        answer = replace(answer, because=answer.because.removeprefix(f"{column.engine}=={release.version}: "))
-        if answer.usable == "yes" and passing is not None and until:
-            first = min((asked.days.get(version, "") for version in passing.passed), default="")
-            answer = replace(answer, ahead=first > until)
-        judged.append((answer, passing))
-    return Since(column, tuple(_stretches(column, judged)), tuple(_dropped(asked.model, column, builds)))
+        target = f"{column.engine}=={column.releases[position].version}: "
+        answer = replace(answer, because=answer.because.removeprefix(target))
+        found = _Judged(answer, passing, _dropped(asked, build))
+        end = position + 1 if _by_number(asked, column.engine) else releases.same_until(position)
+        judged += [found] * (end - position)
+    followed = (*(release.date for release in column.releases[1:]), "")
+    told = [_told(asked, one, until) for one, until in zip(judged, followed, strict=True)]
+    return Since(column, tuple(_stretches(column, told)), tuple(_together(column, told)))
 
 
-def _stretches(column: Column, judged: Sequence[tuple[Answer, Passing | None]]) -> Iterator[Stretch]:
+def _by_number(asked: Question, engine: str) -> bool:
+    """Whether a rule goes by the release's number, which is not read from its shelf."""
+    names = asked.model.architectures
+    return bool(broken.rows(engine, names.value if isinstance(names, Known) else ()))
+
+
+def _told(asked: Question, one: _Judged, until: str) -> _Judged:
+    """With the word whether what it needs came too late for the release, which was the newest until that day."""
+    if one.answer.usable != "yes" or one.passing is None or not until:
+        return one
+    first = min((asked.days.get(version, "") for version in one.passing.passed), default="")
+    return replace(one, answer=replace(one.answer, ahead=first > until))
+
+
+def _stretches(column: Column, judged: Sequence[_Judged]) -> Iterator[Stretch]:
     start = 0
     for end in range(1, len(judged) + 1):
-        if end < len(judged) and judged[end][0].kind == judged[start][0].kind:
+        if end < len(judged) and judged[end].answer.kind == judged[start].answer.kind:
             continue
         run = Run(column.releases[start], column.releases[end - 1], end - start)
-        yield Stretch(run, judged[end - 1][0], _bounds([passing for _, passing in judged[start:end]]))
+        yield Stretch(run, judged[end - 1].answer, _bounds([one.passing for one in judged[start:end]]))
         start = end
 
 
@@ -283,14 +322,20 @@ def _by_checks(case: Case, way: str, checks: Sequence[Check], served_by: str | N
 _ORDER: dict[Word, int] = {"no": 0, "unknown": 1, "yes": 2}
 
 
-def _dropped(model: Model, column: Column, builds: Sequence[Fact[Build]]) -> Iterator[Dropped]:
-    """What builds say of the model's architectures, neighbours that say the same together."""
-    names = model.architectures.value if isinstance(model.architectures, Known) else ()
-    for name in names:
-        said: dict[str, list[int]] = {}
-        for position, build in enumerate(builds):
-            dropped = build.value.dropped if isinstance(build, Known) else build
-            if isinstance(dropped, Known) and name in dropped.value:
-                said.setdefault(dropped.value[name], []).append(position)
-        for last, positions in said.items():
-            yield from (Dropped(run, name, last) for run in runs_of(column, positions))
+def _dropped(asked: Question, build: Fact[Build]) -> Mapping[str, str]:
+    """What a build says of those of the model's architectures that it no longer serves."""
+    names = asked.model.architectures
+    dropped = build.value.dropped if isinstance(build, Known) else build
+    if isinstance(names, Missing) or isinstance(dropped, Missing):
+        return {}
+    return {name: dropped.value[name] for name in names.value if name in dropped.value}
+
+
+def _together(column: Column, judged: Sequence[_Judged]) -> Iterator[Dropped]:
+    """What builds say of dropped names, neighbours that say the same together."""
+    said: dict[tuple[str, str], list[int]] = {}
+    for position, one in enumerate(judged):
+        for pair in one.dropped.items():
+            said.setdefault(pair, []).append(position)
+    for (name, last), positions in said.items():
+        yield from (Dropped(run, name, last) for run in runs_of(column, positions))
