@@ -117,6 +117,27 @@ def test_releases_that_quantize_late_peak_while_loading(plain: Model, release: s
         assert abs(rank.load_peak.value / GIB - held(plain)) < 0.01 and rank.weights.value < 10 * GIB
 
 
+@pytest.mark.parametrize(
+    ("machine", "release", "printed"),
+    [("h100", "0.19.0", 13.64), ("a100", "0.19.0", 13.72), ("h200", "0.25.1", 13.02)],
+)
+def test_packed_experts_as_kernels_hold_them(
+    shared: Path, machine: str, release: str, printed: float
+) -> None:
+    """Padded for Marlin; for Triton's kernels scales are swizzled, and once stayed beside the copy."""
+    model, rules, found = (
+        read_model(str(shared / "models" / "openai__gpt-oss-20b")),
+        engine_named("vllm"),
+        profile(machine),
+    )
+    assert rules is not None and found is not None
+    device = one_device(found)
+    assert not isinstance(device, Missing)
+    weights = rules.weights(replace(asked(model), version=release, devices=(device,)))
+    assert isinstance(weights, Known)
+    assert abs(weights.value[0].value / GIB / printed - 1) < 0.02
+
+
 def test_every_engine_answers(plain: Model) -> None:
     for name in ("sglang", "lmdeploy"):
         assert abs(held(plain, name) - 15.27) < 0.02

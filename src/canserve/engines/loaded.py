@@ -14,7 +14,7 @@ from canserve.memory.weights.loading import DTYPES, Loading, loading
 from canserve.memory.weights.rotary import rotary_bytes
 from canserve.memory.weights.sharding import rank_weights
 from canserve.memory.weights.stored import tensors_of
-from canserve.rules.weights import Padding, loads_first, paddings
+from canserve.rules.weights import Padding, loads_first, paddings, scales_twice
 from canserve.subjects.tensor import BITS
 
 
@@ -115,6 +115,7 @@ def _how(request: Request, habits: Habits) -> Loading:
         absorbs=habits.absorbs,
         online="F8_E4M3" if online else None,
         buffers=_rotary(request, own, dtype, habits.sections),
+        scales_twice=_twice(request, habits),
         padding=own_padding,
         most_padding=most_padding,
     )
@@ -122,16 +123,30 @@ def _how(request: Request, habits: Habits) -> Loading:
 
 def _padding(request: Request, habits: Habits) -> tuple[Padding, Padding] | tuple[None, None]:
     """How packed experts are padded on these accelerators, and at most; None where it is not known."""
-    quantization = request.model.quantization
-    method = quantization.value.method if isinstance(quantization, Known) and quantization.value else ""
-    rows = paddings(method) if habits.pads else ()
+    rows = paddings(_method(request)) if habits.pads else ()
     if not rows:
         return None, None
     most = max((padding for _, padding in rows), key=lambda padding: (padding.hidden, padding.width))
+    here = _tenfold(request)
+    return next((padding for tenfolds, padding in rows if here in tenfolds), most), most
+
+
+def _twice(request: Request, habits: Habits) -> bool:
+    here = _tenfold(request)
+    return here is not None and scales_twice(habits.engine, request.version, _method(request), here)
+
+
+def _method(request: Request) -> str:
+    """How the checkpoint is quantized; empty: not at all, or not known."""
+    quantization = request.model.quantization
+    return quantization.value.method if isinstance(quantization, Known) and quantization.value else ""
+
+
+def _tenfold(request: Request) -> int | None:
+    """Compute capability of the first accelerator, times ten; None: it has none, or it is not known."""
     found = [device.machine.capability for device in request.devices]
-    here = [fact.value.tenfold for fact in found if isinstance(fact, Known) and fact.value is not None]
-    own = next((padding for tenfolds, padding in rows if here and here[0] in tenfolds), most)
-    return own, most
+    known = [fact.value.tenfold for fact in found if isinstance(fact, Known) and fact.value is not None]
+    return known[0] if known else None
 
 
 def _no_inputs(options: Options) -> bool:

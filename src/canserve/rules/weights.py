@@ -117,6 +117,18 @@ def loads_first(engine: str, version: str) -> Row | None:
     return next((row for row in mine if covers(row.text("releases"), version)), None)
 
 
+def scales_twice(engine: str, version: str, method: str, tenfold: int) -> bool:
+    """Whether this release keeps a method's scales twice on accelerators of that compute capability."""
+    for row in load(NAME).rows("scales_twice"):
+        first_, last = row.values.get("capabilities", (0, 0))
+        if (row.values.get("engine"), row.values.get("method")) == (
+            engine,
+            method,
+        ) and first_ <= tenfold <= last:
+            return covers(row.text("releases"), version) is True
+    return False
+
+
 @cache
 def fused() -> tuple[Rule, ...]:
     """Tensors that are held as one: the part of the name that differs, and what takes its place."""

@@ -55,6 +55,8 @@ class Loading:
     """To which multiples the kernels pad packed experts."""
     most_padding: Padding | None = None
     """The same of the kernels that pad most, where it is not certain which run."""
+    scales_twice: bool = False
+    """Whether the scales of packed experts stay beside the copy that kernels read."""
     absorbs: bool = False
     """Whether latent attention keeps a second, unquantized copy of its up-projection."""
     buffers: int = 0

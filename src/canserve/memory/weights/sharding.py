@@ -253,6 +253,8 @@ def _experts(tensor: Tensor, found: Spot, how: Loading, cut: int, within: str) -
         gate_up = "gate_up" in tensor.name
         width, hidden = (shape[0] // 2, shape[1] * 32) if gate_up else (shape[1] * 32, shape[0])
         span = _padded(span, how, -(-width // cut), hidden)
+    if how.scales_twice and tensor.name.endswith("_scales"):
+        span = _times(span, 2)
     return Experts(number, span, within)
 
 
