@@ -15,6 +15,7 @@ TABLES = {
     "cuda_drivers.toml": ("family", "toolkit", "ptx", "torch"),
     "quantization.toml": (
         "native", "family", "serves", "online", "stored", "left", "stand_in", "scheme", "limit",
+        "documented",
     ),
     "broken.toml": ("broken",),
     "speed.toml": ("constant", "link"),

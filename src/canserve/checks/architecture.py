@@ -18,6 +18,7 @@ from canserve.checks.gates import (
     condition,
     fallback_gate,
     import_gate,
+    is_the_library,
     look,
     resolved,
     spans,
@@ -261,15 +262,9 @@ def _release_hint(reader: Reader, case: Case, name: str) -> str:
 
 def _of_the_library(reader: Reader, case: Case, name: str) -> tuple[str, ...] | None:
     """Releases that have the class, where the build is the transformers library itself; None: it is not."""
-    own = case.build.transformers
-    version = case.build.identity.version
-    if not (
-        isinstance(own.installed, Known) and isinstance(own.requirement, Known) and isinstance(version, Known)
-    ):
+    if not is_the_library(case.build):
         return None
-    if own.installed.value != version.value or own.requirement.value != f"=={version.value}":
-        return None
-    table = reader.read(own.table)
+    table = reader.read(case.build.transformers.table)
     having = [v for v in table.versions if table.backend_tests(v, name) is not None]
     reader.cite(table.evidence(v) for v in having[:1])
     return tuple(v for v in having if not Version(v).is_prerelease) or tuple(having)

@@ -12,6 +12,7 @@ from canserve.checks.gates import (
     condition,
     config_gate,
     import_gate,
+    is_the_library,
     known_gate,
     look,
     resolved,
@@ -19,6 +20,7 @@ from canserve.checks.gates import (
 )
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known, Missing
+from canserve.subjects.build import Site
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 
@@ -104,7 +106,7 @@ def _unknown_type(reader: Reader, case: Case, model_type: str, passing: Passing)
     reader.cite((table.evidence(having[0]),))
     newer = f"transformers {having[0]} is the first to know it"
     requirement = reader.try_read(case.build.transformers.requirement)
-    if requirement:
+    if requirement and not is_the_library(case.build):
         newer += f" (the build asks for {requirement})"
     return No(because, f"{build}; {newer}" if build else newer)
 
@@ -169,6 +171,11 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
     _, together = gates(reader, case)
     versions = together.candidates
     if not together.passed:
+        if together.unsure and (plain := _plain(reader, case)) is not None:
+            return Unknown(
+                f"no transformers knows the model type: what the engine makes of it ({plain}) decides",
+                "start it once",
+            )
         if together.unsure:
             return Unknown(
                 f"of transformers {spans(together.unsure, versions)} not enough is recorded",
@@ -184,6 +191,8 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
 
 def _heal(case: Case) -> str:
     """What opens the gates: another transformers where one was named, else another build."""
+    if is_the_library(case.build):
+        return f"use another release of {case.build.identity.engine}; the other findings say which"
     if isinstance(case.build.transformers.installed, Known) and case.build.transformers.installed.value:
         return "install another transformers beside it (--with transformers==X judges one)"
     return "use a build that allows another transformers; the other findings say which gate stays shut"
@@ -199,9 +208,17 @@ def _config(reader: Reader, case: Case, versions: tuple[str, ...]) -> Passing:
     passing = config_gate(reader, case, model_type)
     if not passing.passed and "AutoConfig" in reader.read(case.model.auto_map):
         return anyone
-    if not passing.passed and reader.try_read(case.build.plain_config) is not None:
+    if _plain(reader, case) is not None:
         return Passing(versions, frozenset(), frozenset(versions), passing.reason)
     return passing
+
+
+def _plain(reader: Reader, case: Case) -> Site | None:
+    """Where the engine takes transformers' plain config, if it has to; None: some transformers parses it."""
+    model_type = effective_type(reader, case)
+    if model_type is None or own_config(reader, case, model_type):
+        return None
+    return None if config_gate(reader, case, model_type).passed else reader.try_read(case.build.plain_config)
 
 
 def _outside(reader: Reader, case: Case) -> Verdict | None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from canserve.checks.case import Case
 from canserve.checks.reader import Reader
-from canserve.facts import Evidence
+from canserve.facts import Evidence, Known
 from canserve.rules import broken
 from canserve.rules.table import covers
-from canserve.subjects.build import NOT_ASKED, Fallback, Import, ModelClass, TransformersTable
+from canserve.subjects.build import NOT_ASKED, Build, Fallback, Import, ModelClass, TransformersTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,16 @@ class Passing:
     def every(self) -> bool:
         """Whether all candidates pass."""
         return bool(self.candidates) and len(self.passed) == len(self.candidates)
+
+
+def is_the_library(build: Build) -> bool:
+    """Whether a build is the transformers library itself, served without an engine."""
+    own, version = build.transformers, build.identity.version
+    if not (isinstance(own.installed, Known) and isinstance(own.requirement, Known)):
+        return False
+    if not isinstance(version, Known):
+        return False
+    return own.installed.value == version.value and own.requirement.value == f"=={version.value}"
 
 
 def spans(chosen: Iterable[str], ordered: Sequence[str]) -> str:

@@ -165,6 +165,17 @@ def limited(row: Row, version: str) -> bool | None:
     return inside
 
 
+def documented(engine: str, method: str, version: str) -> tuple[Row, ...]:
+    """The rows that say from which capability a release serves a method, where its code does not."""
+    return tuple(
+        row
+        for row in _rows("documented")
+        if row.values["engine"] == engine
+        and method in row.texts("methods")
+        and covers(row.text("releases"), version)
+    )
+
+
 def in_blocks(quantization: Quantization | None) -> bool:
     """Whether some weights have one scale for a block of rows and columns."""
     schemes = quantization.schemes if quantization else ()

@@ -13,6 +13,7 @@ from canserve.checks.quantization.names import (
     listed,
     stored,
 )
+from canserve.checks.quantization.takers import taker_of
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known
 from canserve.rules import quantization as rules
@@ -39,7 +40,9 @@ def met(reader: Reader, case: Case) -> Verdict:
     found = listed(reader, case, names)
     if not found:
         raise NotApplicable(f"the build does not list {names[0]}: see quantization-registered")
-    verdict = _declared(reader, found, capability)
+    verdict = _documented(reader, case, quantization, found, capability)
+    if verdict is None:
+        verdict = _declared(reader, found, capability)
     if not isinstance(verdict, Yes):
         return verdict
     worse = _limited(reader, case, quantization, names[0], capability)
@@ -59,6 +62,33 @@ def _by_vendor(reader: Reader, case: Case, names: Sequence[str], vendor: str) ->
     if found := [name for name in names if name in allowed]:
         return Yes(f"the build lets {found[0]} run on {vendor} accelerators")
     return No(f"on {vendor} accelerators the build lets only {', '.join(allowed)} run, not {names[0]}", OTHER)
+
+
+def _documented(
+    reader: Reader,
+    case: Case,
+    quantization: Quantization | None,
+    found: Sequence[Listing],
+    capability: Capability,
+) -> Verdict | None:
+    """What is said of an engine whose own code sets no minimum; None: the code sets one, or nothing is said."""
+    if any(isinstance(one.method.min_capability, Known) for one in found):
+        return None
+    engine, version = case.build.identity.engine, reader.read(case.build.identity.version)
+    for one in found:
+        for row in rules.documented(engine, one.method.name, version):
+            minimum = Capability.parse(row.text("capability"))
+            backend = row.values.get("backend")
+            if backend is not None and taker_of(reader, case, one.method, quantization) != backend:
+                continue
+            said = (
+                f"{engine} sets no minimum for {one.method.name}, and is said to serve it from {minimum} on"
+            )
+            reader.cite((row.evidence(said),))
+            if capability >= minimum:
+                return Yes(f"{said}; the GPU has {capability}")
+            return Unknown(f"{said}; the GPU has {capability}", "start it once, or use a newer GPU")
+    return None
 
 
 def _declared(reader: Reader, found: Sequence[Listing], capability: Capability) -> Verdict:

@@ -42,18 +42,34 @@ class Candidate:
 
 def through(reader: Reader, case: Case, method: QuantMethod, quantization: Quantization) -> Verdict | None:
     """How the engine that serves the model takes its weights; None: there is only one engine to ask."""
-    way, _ = route(reader, case)
-    if not method.takers or way is None or way.way not in ("native", "converted"):
-        return None
-    row = reader.read(case.build.registry)[way.served_by]
-    if not row.backends:
-        return None
-    candidates = [_candidate(backend, method, quantization.raw) for backend in left(reader, case, row)]
+    candidates, asked = _candidates(reader, case, method, quantization)
     if not candidates:
         return None
-    asked = [one for one in candidates if one.taker is not None and given(case, one.taker.flag)]
     reader.cite((look(case, str(method.at), _described(method)),))
-    return _choose(method.name, asked or candidates, asked_for=bool(asked))
+    return _choose(method.name, candidates, asked)
+
+
+def taker_of(
+    reader: Reader, case: Case, method: QuantMethod, quantization: Quantization | None
+) -> str | None:
+    """The engine of the build that takes the weights; None: none does, or there is only one to ask."""
+    if quantization is None:
+        return None
+    candidates, _ = _candidates(reader, case, method, quantization)
+    return next((one.backend for one in candidates if one.takes), None)
+
+
+def _candidates(
+    reader: Reader, case: Case, method: QuantMethod, quantization: Quantization
+) -> tuple[list[Candidate], bool]:
+    """The engines that may take the weights, and whether the user asked for them by a flag."""
+    way, _ = route(reader, case)
+    if not method.takers or way is None or way.way not in ("native", "converted"):
+        return [], False
+    row = reader.read(case.build.registry)[way.served_by]
+    found = [_candidate(backend, method, quantization.raw) for backend in left(reader, case, row)]
+    asked = [one for one in found if one.taker is not None and given(case, one.taker.flag)]
+    return asked or found, bool(asked)
 
 
 def _choose(method: str, candidates: Sequence[Candidate], asked_for: bool) -> Verdict:
