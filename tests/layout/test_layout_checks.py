@@ -328,6 +328,7 @@ NEMOTRON = {
     "num_key_value_heads": 2, "head_dim": 128, "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8,
     "ssm_state_size": 128, "conv_kernel": 4, "intermediate_size": 1856, "moe_intermediate_size": 1856,
     "n_routed_experts": 128, "num_experts_per_tok": 6, "vocab_size": 131072,
+    "moe_shared_expert_intermediate_size": 3712, "n_shared_experts": 1,
 }  # fmt: skip
 
 

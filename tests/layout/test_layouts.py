@@ -153,6 +153,18 @@ def test_a_draft_class_has_to_be_cut_too() -> None:
     assert found[0].rule == "pipeline-supported"
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_absurd_sizes_take_no_time(engine: str) -> None:
+    version = {"vllm": "0.25.1", "sglang": "0.5.9"}[engine]
+    start = time.process_time()
+    most = 10**9
+    for fixed in (Fixed(tp=most), Fixed(pp=most), Fixed(dp=most), Fixed(most, most, most), Fixed(ep=most)):
+        found = layouts(replace(question(MOE, engine=engine, version=version), fixed=fixed))
+        assert not list(found.degrees())
+        assert found.illegal
+    assert time.process_time() - start < 2
+
+
 def test_absurd_sizes_are_refused_at_once_with_the_nearest_legal_one() -> None:
     found = layouts(question(tp=10**9)).illegal
     assert {each.rule for each in found} >= {"heads-divide", "machines-have-room"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from canserve.facts import Known
 from canserve.layout import replicas
-from canserve.layout.judged import ROOM, Judged
+from canserve.layout.judged import MOST, ROOM, Judged
 from canserve.layout.place import Room, spans
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling
@@ -134,7 +134,7 @@ def _expert_degrees(question: Question, tp: int, dp: int) -> tuple[int, ...]:
         isinstance(rule, Known) and rule.value is not None and rule.value.values["spread"] == "divisors"
     )
     if divisors and dp == 1:
-        return tuple(each for each in range(1, tp + 1) if tp % each == 0)
+        return tuple(each for each in range(1, min(tp, MOST) + 1) if tp % each == 0)
     return (1, world)
 
 
@@ -148,6 +148,19 @@ def _forbidden(judged: Judged) -> Iterator[Illegal]:
     if fixed.dp != 1:
         dp = fixed.dp or 2
         yield from _first(judged, Parallel(1, 1, dp), larger=fixed.dp is None, axis="dp")
+    yield from _forbidden_together(judged)
+
+
+def _forbidden_together(judged: Judged) -> Iterator[Illegal]:
+    """What forbids the degrees that were fixed, beside tensor parallel alone: too few experts, or no room."""
+    fixed = judged.question.fixed
+    if fixed.ep is not None and fixed.ep > 1:
+        ranks = Parallel(fixed.tp or fixed.ep, 1, fixed.dp or 1, fixed.ep)
+        yield from _first(judged, ranks, larger=False, axis="ep")
+    together = Parallel(fixed.tp or 1, fixed.pp or 1, fixed.dp or 1)
+    room = judged.room(together)
+    if together.ranks > together.tp and isinstance(room, Ruling):
+        yield _no_room(judged, together, room)
 
 
 def _exactly(judged: Judged) -> Iterator[Illegal]:
@@ -211,7 +224,7 @@ def _first(judged: Judged, parallel: Parallel, larger: bool, axis: str) -> Itera
 def _illegal(
     judged: Judged, parallel: Parallel, constraint: Constraint, ruling: Ruling, larger: bool = False
 ) -> Illegal:
-    if "tp" in constraint.axes and parallel.tp > 1:
+    if "tp" in constraint.axes and constraint.tensor and parallel.tp > 1:
         ruling = judged.healed(parallel, ruling)
     because, heals = _words(ruling.verdict)
     return Illegal(parallel, constraint.name, because, heals, larger)

@@ -56,4 +56,5 @@ DATA = Constraint(
     "The engine runs that many data parallel replicas, where they lie.",
     _allowed,
     frozenset({"tp", "pp", "dp", "ep"}),
+    tensor=False,
 )

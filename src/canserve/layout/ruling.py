@@ -46,6 +46,8 @@ class Constraint:
     judge: Judge
     axes: frozenset[str]
     """The degrees that it looks at, of ``tp``, ``pp``, ``dp``, ``ep``: others do not change its ruling."""
+    tensor: bool = True
+    """Whether another tensor parallel size may heal it."""
 
 
 def yes(because: str, *facts: Looked) -> Ruling:

@@ -81,7 +81,8 @@ def _ranks(question: Question, parallel: Parallel) -> Ruling | None:
         return no("the model has no experts to spread", shape, heals=("leave expert parallel out",))
     fewest = min(experts.number for experts in shape.value.experts)
     if parallel.ep > fewest:
-        return no(f"{fewest} experts cannot be spread over {parallel.ep} ranks", shape)
+        heal = (f"spread them over at most {fewest} ranks",)
+        return no(f"{fewest} experts cannot be spread over {parallel.ep} ranks", shape, heals=heal)
     return _spread(question, parallel, fewest)
 
 
@@ -97,7 +98,8 @@ def _spread(question: Question, parallel: Parallel, fewest: int) -> Ruling:
     if spread == "none":
         return no("this release cannot spread experts over ranks", shape, rule)
     if world % parallel.ep or (parallel.ep != world and (spread == "all" or parallel.dp > 1)):
-        return no(f"this release spreads experts over all {world} ranks, not over {parallel.ep}", shape, rule)
+        because = f"this release spreads experts over all {world} ranks, not over {parallel.ep}"
+        return no(because, shape, rule, heals=(f"spread them over {world}, or over none",))
     if fewest % parallel.ep:
         because = f"{fewest} experts come out unevenly on {parallel.ep} ranks"
         return unknown(because, "start it once", shape, rule)
@@ -132,4 +134,5 @@ RANKS = Constraint(
     "There are experts for every rank that whole experts are spread over, in a way the engine has.",
     _ranks,
     frozenset({"tp", "dp", "ep"}),
+    tensor=False,
 )

@@ -23,7 +23,8 @@ def _judge(constraint: Constraint) -> Callable[[Reader, Case], Verdict]:
         ruling = found.layouts.ruling(constraint, found.parallel)
         if ruling is None:
             raise NotApplicable("the layout does not cut this")
-        healed = found.layouts.healed(found.parallel, ruling) if "tp" in constraint.axes else ruling
+        by_tp = "tp" in constraint.axes and constraint.tensor
+        healed = found.layouts.healed(found.parallel, ruling) if by_tp else ruling
         reader.cite(healed.evidence)
         if constraint is replicas.DATA and isinstance(healed.verdict, Yes) and found.placement is not None:
             for _, doubt in replicas.straddling(found.layouts.question, found.placement):
