@@ -141,6 +141,54 @@ def test_options_of_the_command_that_serves() -> None:
     assert known(build.flag_syntax).abbreviations is False
 
 
+def test_options_declared_by_wrappers_and_choices_that_have_names() -> None:
+    newer = """
+KV_CHOICES = ("auto", "fp8", "nvfp4")
+@click.command("serve")
+@click.argument("model", type=str)
+@stability_option("--port", type=int, default=8000, status="beta", help="x")
+@stability_option("--kv_cache_dtype", type=click.Choice(KV_CHOICES), default="auto", status="beta", help="x")
+@click.option("--tool_parser", type=click.Choice(["auto"] + list(ToolParserFactory.parsers.keys())), default=None)
+@stability_option("--backend", type=click.Choice(["pytorch", "_autodeploy"]), default="pytorch", status="beta")
+def serve(model):
+    pass
+"""
+    build = read(TREE | {"tensorrt_llm/commands/serve.py": newer})
+    flags = known(build.flags)
+    assert flags["--tool_parser"].choices == ("auto", "qwen3", "deepseekv3.1")
+    assert flags["--port"].kind == "value"
+    assert known(build.kv_cache_dtypes) == ("auto", "fp8", "nvfp4")
+    assert "GPT2LMHeadModel" not in known(build.registry)
+    for more in ("@shared_options", "@add_options(required=True)"):
+        changed = newer.replace("def serve", f"{more}\ndef serve")
+        assert isinstance(read(TREE | {"tensorrt_llm/commands/serve.py": changed}).flags, Missing)
+
+
+def test_configs_that_are_added_to_transformers_table() -> None:
+    added = """
+def _register():
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    custom = {"deepseek_v4": DeepseekV4Config, "laguna": LagunaConfig}
+    CONFIG_MAPPING.register("one", OneConfig, exist_ok=True)
+    for model_type in ("deepseek_v32", "glm5"):
+        if model_type in CONFIG_MAPPING:
+            continue
+        CONFIG_MAPPING.register(model_type, DeepseekV3Config, exist_ok=True)
+
+def _another():
+    return {"not_this": Config}
+"""
+    shims = known(read(TREE | {"tensorrt_llm/_torch/configs/__init__.py": added}).config_shims)
+    assert {kind: (shim.name, shim.overrides) for kind, shim in shims.items()} == {
+        "deepseek_v4": ("DeepseekV4Config", False),
+        "laguna": ("LagunaConfig", False),
+        "one": ("OneConfig", False),
+        "glm5": ("DeepseekV3Config", False),
+        "deepseek_v32": ("DeepseekV3Config", True),
+        "kimi_k2": ("DeepseekV3Config", True),
+    }
+
+
 @pytest.mark.parametrize(
     ("changed", "fact"),
     [

@@ -84,7 +84,7 @@ class TensorRTLLM:
             config_fixups=attempt(configs.read_fixups, reading),
             quantization=attempt(quantization.read_quantization, reading),
             engine_flags=attempt(read_engine_flags, reading),
-            kv_cache_dtypes=attempt(serving.read_cache_types, reading),
+            kv_cache_dtypes=attempt(flags.read_cache_types, reading),
             reasoning_parsers=attempt(serving.read_reasoning, reading),
             tool_parsers=attempt(serving.read_tools, reading),
             flags=attempt(flags.read_flags, reading) if want.flags else NOT_ASKED,

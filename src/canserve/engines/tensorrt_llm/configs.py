@@ -5,32 +5,63 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from canserve.engines.tensorrt_llm.reading import CONFIGS, Reading, assigned, compared, texts
+from canserve.engines.tensorrt_llm.reading import CONFIGS, TOP, Reading, assigned, compared, texts
 from canserve.facts import Fact
 from canserve.subjects.build import ConfigShim, Site
 
+ADDED = f"{TOP}/_torch/configs/__init__.py"
+"""Where transformers' table gets what it lacks."""
 TABLE = "_CONFIG_REGISTRY"
+REGISTER = "register"
 LOADER = "load_pretrained_config"
 MODEL_TYPE = "model_type"
 
 
 def read_shims(reading: Reading) -> Fact[Mapping[str, ConfigShim]]:
     """``_CONFIG_REGISTRY``: a dictionary, or a call that makes one of its keywords."""
-    if not reading.has(CONFIGS):
-        nothing: Mapping[str, ConfigShim] = {}
-        return reading.known(nothing, "no configs of its own", Site(CONFIGS, 0))
-    value = assigned(reading.tree(CONFIGS).body, TABLE)
+    shims = {kind: ConfigShim(kind, name, Site(ADDED, line)) for kind, name, line in _added(reading)}
+    value = assigned(reading.tree(CONFIGS).body, TABLE) if reading.has(CONFIGS) else None
     if value is None:
-        empty: Mapping[str, ConfigShim] = {}
-        return reading.known(empty, f"no {TABLE}", Site(CONFIGS, 0))
+        return reading.known(shims, f"{len(shims)} configs of its own", Site(CONFIGS, 0))
     rows = dict(_rows(value))
     if not rows:
         raise reading.unknown(CONFIGS, f"{TABLE} is neither a dictionary nor made of keywords")
-    shims = {
+    shims |= {
         kind: ConfigShim(kind, name, Site(CONFIGS, line), overrides=True)
         for kind, (name, line) in rows.items()
     }
     return reading.known(shims, f"{len(shims)} configs of its own", Site(CONFIGS, value.lineno))
+
+
+def _added(reading: Reading) -> Iterator[tuple[str, str, int]]:
+    """What is added to transformers' own table where that lacks it: a dictionary, a loop over names, one name."""
+    for node in ast.walk(reading.tree(ADDED)) if reading.has(ADDED) else ():
+        if isinstance(node, ast.FunctionDef) and f".{REGISTER}(" in ast.unparse(node):
+            for part in ast.walk(node):
+                yield from _added_by(part)
+
+
+def _added_by(part: ast.AST) -> Iterator[tuple[str, str, int]]:
+    match part:
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(texts(keys), values, strict=False)
+            yield from ((kind, one.id, one.lineno) for kind, one in pairs if isinstance(one, ast.Name))
+        case ast.For(target=ast.Name(), iter=ast.Tuple(elts=elements) | ast.List(elts=elements)):
+            name = next((name for inner in ast.walk(part) for _, name in _registered(inner)), "")
+            yield from ((kind, name, part.lineno) for kind in texts(elements))
+        case ast.Call():
+            yield from ((kind, name, part.lineno) for kind, name in _registered(part) if kind)
+        case _:
+            pass
+
+
+def _registered(part: ast.AST) -> Iterator[tuple[str, str]]:
+    """Model type (empty: not a literal) and class of ``X.register(type, Class, ...)``."""
+    match part:
+        case ast.Call(func=ast.Attribute(attr=attr), args=[kind, ast.Name(name), *_]) if attr == REGISTER:
+            yield next(iter(texts([kind])), ""), name
+        case _:
+            pass
 
 
 def _rows(value: ast.expr) -> Iterator[tuple[str, tuple[str, int]]]:

@@ -203,9 +203,7 @@ def default_backend(reading: Reading) -> str | None:
         return None
     for node in ast.walk(reading.tree(SERVE)):
         match node:
-            case ast.Call(func=ast.Attribute(attr="option"), args=names, keywords=words) if FLAG in texts(
-                names
-            ):
+            case ast.Call(args=names, keywords=words) if FLAG in texts(names):
                 default = next((word.value for word in words if word.arg == "default"), None)
                 match default:
                     case ast.Constant(value=str(name)):

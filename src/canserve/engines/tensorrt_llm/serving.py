@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from canserve.engines.tensorrt_llm.quantization import cache_algorithms
 from canserve.engines.tensorrt_llm.reading import (
     LOADERS,
     MISTRAL,
-    MODES,
     MPI,
     RAY,
     REASONING,
@@ -69,14 +67,6 @@ def _names(reading: Reading, path: str) -> Iterator[str]:
                 if isinstance(value, ast.Dict):
                     yield from texts(value.keys)
     yield from (name for name, _ in decorations(tree, DECORATORS[path]))
-
-
-def read_cache_types(reading: Reading) -> Fact[tuple[str, ...]]:
-    """``auto`` and what the cache may be quantized with."""
-    found = cache_algorithms(reading)
-    if not found:
-        raise reading.unknown(MODES, "no list of what the KV cache may be quantized with")
-    return reading.known((DEFAULT, *found), ", ".join(found), Site(MODES, 0))
 
 
 def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
