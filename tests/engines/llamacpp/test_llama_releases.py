@@ -64,6 +64,18 @@ def test_names_that_nothing_builds_are_not_served() -> None:
     assert "t5" not in old.value
 
 
+def test_a_class_that_its_table_of_modules_leaves_out_is_not_converted() -> None:
+    """284 names stand in decorators of this release; one of them no table leads to."""
+    converter = release("0.3.36").converter
+    assert isinstance(converter, Known)
+    assert converter.value is not None
+    names = converter.value.classes.keys() | converter.value.projectors.keys()
+    assert len(names) == 283
+    assert "MiniMaxM3VLForConditionalGeneration" not in names
+    assert converter.value.classes["Qwen3_5MoeForConditionalGeneration"].gguf == "qwen35moe"
+    assert {"fp8", "gptq", "compressed-tensors"} <= converter.value.quantizations.keys()
+
+
 def test_the_newest_release_against_its_own_documentation() -> None:
     """What the README of its server lists, among which was nothing that the reader did not find."""
     flags = release("0.3.36").flags
