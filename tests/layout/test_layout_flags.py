@@ -80,3 +80,12 @@ def test_a_version_that_is_not_known_leaves_the_memory_open() -> None:
     verdicts = {finding.check: finding.verdict for finding in findings}
     assert isinstance(verdicts["weights-fit"], Unknown)
     assert word(verdicts["heads-divide"]) == "yes"
+
+
+def test_a_card_alone_is_taken_to_be_there_as_often_as_asked_for() -> None:
+    findings, _ = layout_findings(
+        model(LLAMA), build(), (machine("rtx-4090"),), parse_wish(["-tp", "2", "--max-model-len", "4096"])
+    )
+    verdicts = {finding.check: word(finding.verdict) for finding in findings}
+    assert verdicts["machines-have-room"] == "unknown"
+    assert verdicts["weights-fit"] == "yes"

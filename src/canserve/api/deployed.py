@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.layout import judge
@@ -17,8 +18,11 @@ from canserve.plan.wishes import read_option
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
-from canserve.subjects.parallel import Device
+from canserve.subjects.parallel import Device, Parallel
 from canserve.verdict import Finding, Skipped
+
+MOST = 64
+"""Accelerators that one machine may be taken to have without saying so."""
 
 
 def layout_findings(
@@ -31,7 +35,7 @@ def layout_findings(
     version = build.identity.version
     question = Question(
         model,
-        hosts(machines),
+        _hosts(machines, parallel),
         build.identity.engine,
         version.value if isinstance(version, Known) else "",
         build,
@@ -48,6 +52,14 @@ def layout_findings(
     else:
         deployment = Deployment(answer.judged, parallel)
     return judge(Case(model, build, None, wish, deployment=deployment))
+
+
+def _hosts(machines: Sequence[Machine], parallel: Parallel) -> tuple[Host, ...]:
+    """The machines; one alone that states no number of accelerators is taken to have as many as are asked for."""
+    found = hosts(machines)
+    if len(found) == 1 and not found[0].stated:
+        return (replace(found[0], gpus=min(parallel.ranks, MOST)),)
+    return found
 
 
 def _devices(places: Sequence[Host], layout: Layout) -> Fact[tuple[Device, ...]]:

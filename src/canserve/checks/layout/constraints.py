@@ -11,7 +11,7 @@ from canserve.layout import replicas, stages
 from canserve.layout.judged import CONSTRAINTS, ROOM
 from canserve.layout.place import Room
 from canserve.layout.ruling import Constraint
-from canserve.verdict import Verdict, Yes
+from canserve.verdict import Unknown, Verdict, Yes
 
 ALREADY = frozenset({stages.SUPPORTED.name})
 """Checks of this name judge a build with or without a layout."""
@@ -43,6 +43,11 @@ def _room(reader: Reader, case: Case) -> Verdict:
     for host in found.layouts.question.hosts:
         reader.cite(host.machine.gpus.evidence)
     ranks = found.parallel.ranks
+    if ranks > 1 and any(not host.stated for host in found.layouts.question.hosts):
+        return Unknown(
+            f"it takes {ranks} accelerators, and how many the machines have is not stated",
+            "state how many accelerators the machines have (gpus in a cluster file)",
+        )
     return Yes(f"{ranks} of {found.layouts.question.gpus} accelerators are taken")
 
 
