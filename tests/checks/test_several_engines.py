@@ -19,8 +19,6 @@ from canserve.checks.kv_cache import KV_CACHE
 from canserve.checks.machine.capability import CAPABILITY
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZATION
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.rules import quantization as rules
-from canserve.rules.table import parse
 from canserve.subjects.build import (
     AutoMapRule,
     Build,
@@ -303,16 +301,20 @@ def test_a_build_that_is_the_library_itself_names_the_library_s_releases() -> No
 
 @pytest.mark.parametrize(
     "backends, capability, expected",
-    [((FAST,), "9.0", Yes), ((FAST,), "7.0", Yes), ((FAST,), "6.1", Unknown), ((FULL,), "9.0", Unknown)],
+    [
+        (("turbomind", FULL), "9.0", Yes),
+        (("turbomind",), "7.0", Yes),
+        (("turbomind",), "6.1", Unknown),
+        ((FULL,), "9.0", Unknown),
+    ],
 )
 def test_what_is_said_of_an_engine_whose_code_sets_no_minimum(
-    monkeypatch: pytest.MonkeyPatch, backends: tuple[str, ...], capability: str, expected: type[Verdict]
+    backends: tuple[str, ...], capability: str, expected: type[Verdict]
 ) -> None:
-    text = "updated = 2026-11-30\n[sources]\na = 'A page'\n[[documented]]\nsource = 'a'\n"
-    said = parse("x.toml", f"{text}capability = '7.0'\nbackend = '{FAST}'\n").rows("documented")
-    monkeypatch.setattr(rules, "documented", lambda engine, method, version: said)
-    unstated = replace(AWQ, min_capability=Missing(Cause.UNAVAILABLE, "nowhere"))
+    takers = Taker("turbomind"), Taker(FULL)
+    unstated = replace(AWQ, min_capability=Missing(Cause.UNAVAILABLE, "nowhere"), takers=takers)
     built = serving(*backends, quantization=Known({"awq": unstated}, seen()))
+    named = replace(built.identity, engine="lmdeploy", version=Known("0.12.0"))
     the_model = model(quantization=Known(stored(), seen()))
-    verdict = ruling(CAPABILITY, case(the_model, built, machine=gpu(capability)))
-    assert isinstance(verdict, expected)
+    one = case(the_model, replace(built, identity=named), machine=gpu(capability))
+    assert isinstance(ruling(CAPABILITY, one), expected)

@@ -192,7 +192,7 @@ def transformers_satisfied(reader: Reader, case: Case) -> Verdict:
 def _heal(case: Case) -> str:
     """What opens the gates: another transformers where one was named, else another build."""
     if is_the_library(case.build):
-        return f"use another release of {case.build.identity.engine}; the other findings say which"
+        return f"use a release of {case.build.identity.engine} that the other findings name, if they name one"
     if isinstance(case.build.transformers.installed, Known) and case.build.transformers.installed.value:
         return "install another transformers beside it (--with transformers==X judges one)"
     return "use a build that allows another transformers; the other findings say which gate stays shut"
