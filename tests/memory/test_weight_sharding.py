@@ -90,6 +90,8 @@ def test_experts_cut_over_replicas(tmp_path: Path) -> None:
     across = replace(how, across_replicas=True)
     assert values(tensors, across, layout(dp=2)) == [5 * one_layer(1, 6, 16) + ends(1)] * 2
     assert values(tensors, across, layout(dp=2, ep=2)) == [5 * one_layer(1, 3, 32) + ends(1)] * 2
+    # Experts that are spread over more ranks than tensor parallel has lie on all replicas together.
+    assert values(tensors, how, layout(dp=2, ep=2)) == [5 * one_layer(1, 3, 32) + ends(1)] * 2
 
 
 def test_stages_hold_their_layers_and_the_ends_theirs(tmp_path: Path) -> None:

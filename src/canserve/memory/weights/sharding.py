@@ -108,9 +108,14 @@ def _edges(placement: Placement) -> tuple[range, ...]:
     return tuple(found)
 
 
+def _across(how: Loading, parallel: Parallel) -> bool:
+    """Whether replicas hold the experts together: always, or where they are spread over more than one of them."""
+    return how.across_replicas or parallel.ep > parallel.tp
+
+
 def _degrees(how: Loading, parallel: Parallel) -> tuple[int, int]:
     """Over how many ranks experts are spread, and over how many each is cut."""
-    ranks = parallel.tp * (parallel.dp if how.across_replicas else 1)
+    ranks = parallel.tp * (parallel.dp if _across(how, parallel) else 1)
     spread = max(1, min(parallel.ep, ranks))
     return spread, max(1, ranks // spread)
 
@@ -118,7 +123,7 @@ def _degrees(how: Loading, parallel: Parallel) -> tuple[int, int]:
 def _expert_position(rank: Rank, how: Loading, parallel: Parallel) -> int:
     """Which of the shares of the experts a rank holds."""
     spread, cut = _degrees(how, parallel)
-    index = rank.dp * parallel.tp + rank.tp if how.across_replicas else rank.tp
+    index = rank.dp * parallel.tp + rank.tp if _across(how, parallel) else rank.tp
     return min(index // cut, spread - 1)
 
 
