@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from canserve.memory.fields import Fields, Lacking
+from canserve.memory.weights.blocks.audio import qwen2_audio, voxtral
 from canserve.memory.weights.blocks.draft import Draft
 
 Tower = Callable[[Draft, Fields, Fields, int], None]
@@ -368,6 +369,8 @@ WRAPPINGS: Mapping[str, Wrapping] = {
     "glm4v": Wrapping("model.language_model", "lm_head", glm4v),
     "glm4v_moe": Wrapping("model.language_model", "lm_head", glm4v),
     "step3p7": Wrapping("model", "lm_head", step),
+    "voxtral": Wrapping(*_OUTER, voxtral, "audio_config"),
+    "qwen2_audio": Wrapping(*_OUTER, qwen2_audio, "audio_config"),
 }
 """By the model type of the whole config."""
 
