@@ -16,7 +16,7 @@ OF_THE_PAGE = ("version", "date", "file", "sha256", "platforms", "yanked")
 """What of a release's row the index page says; it is written as the page says it now."""
 ALARM = "shrank"
 """Why a release's registry is not believed to be whole; found anew each time."""
-DIGITS = 32
+DIGITS = 16
 """Of a file's SHA-256 so many hexadecimal digits are kept: enough to tell files apart, and to find the right one."""
 MAIN = "architectures"
 """The table that must not shrink from one release to the next."""
