@@ -1,0 +1,152 @@
+"""Packed bytes as they unpack, from start to end, with limits: what every tar archive is read through."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from typing import Protocol
+
+from canserve.trees.archive.blob import Blob
+
+MAX_RATIO = 200
+"""Unpacked bytes for a packed one, beyond the first 64 MiB; source code packs four to ten times."""
+_HEADERS = 2 << 20
+"""Bytes that may stand between two members: headers, long names, padding."""
+_FREE = 64 << 20
+
+
+class Readable(Protocol):
+    """The least that is asked of a file that is read from start to end."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class BombError(Exception):
+    """More came out than there is reason for."""
+
+
+BROKEN = (
+    tarfile.TarError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    OSError,
+    ValueError,
+    OverflowError,
+    BombError,
+)
+"""All that a damaged or hostile archive makes the libraries raise."""
+
+
+class _Guarded:
+    """Unpacked bytes, with an end: ``tarfile`` believes any length that a header names."""
+
+    def __init__(self, inner: Readable, limit: int) -> None:
+        self._inner = inner
+        self._limit = limit
+        self.passed = 0
+        self.until = _HEADERS
+        """Position up to which reading is expected; moved on with each member."""
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes."""
+        if self.passed > self.until:
+            raise BombError("a header longer than any real one")
+        data = self._inner.read(size)
+        self.passed += len(data)
+        if self.passed > self._limit:
+            raise BombError(f"it unpacks to more than {self._limit} bytes")
+        return data
+
+
+class Stream:
+    """A blob as a file that is read from start to end."""
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self._at = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        end = self._blob.size if size < 0 else min(self._at + size, self._blob.size)
+        if end <= self._at:
+            return b""
+        data = self._blob.spans([(self._at, end)])[0]
+        self._at = end
+        return data
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        """As files do."""
+        self._at = position + (self._at if whence == 1 else self._blob.size if whence == 2 else 0)
+        return self._at
+
+    def tell(self) -> int:
+        """As files do."""
+        return self._at
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def unpacked(blob: Blob) -> Readable:
+    """The unpacked bytes; how they are packed is told by the first of them."""
+    stream = Stream(blob)
+    start = stream.read(6)
+    stream.seek(0)
+    if start.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=stream, mode="rb")
+    if start.startswith(b"BZh"):
+        return bz2.BZ2File(stream, "rb")
+    if start.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMAFile(stream, "rb")  # type: ignore[arg-type]
+    return stream
+
+
+Visit = Callable[[tarfile.TarInfo, Readable | None], None]
+"""Told each member, with its bytes where it is a regular file."""
+
+
+def walk(blob: Blob, most: int, visit: Visit) -> None:
+    """Visit every member of a tar archive, in the archive's order, unpacking at most ``most`` bytes.
+
+    Raises what ``BROKEN`` lists for an archive that is damaged or larger.
+    """
+    limit = min(most, _FREE + blob.size * MAX_RATIO)
+    with closing(unpacked(blob)) as inner:
+        guard = _Guarded(inner, limit)
+        with tarfile.open(fileobj=guard, mode="r|", errorlevel=1) as archive:  # type: ignore[call-overload]
+            while (member := archive.next()) is not None:
+                archive.members.clear()  # tarfile would keep them all
+                if member.size < 0:
+                    raise BombError("a member with a negative size")
+                guard.until = guard.passed + member.size + _HEADERS
+                regular = member.isreg() and not member.issparse()
+                visit(member, archive.extractfile(member) if regular else None)
+
+
+def exactly(handle: Readable, size: int) -> bytes:
+    """A member's bytes. Raises EOFError where it is cut short."""
+    data = handle.read(size)
+    if len(data) != size:
+        raise EOFError("cut short within a member")
+    return data
+
+
+def told(error: BaseException) -> str:
+    """A library's error in words."""
+    return str(error) or type(error).__name__
