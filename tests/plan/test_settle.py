@@ -67,3 +67,8 @@ def test_a_context_that_fits_is_chosen_and_a_wish_is_not_touched(small: Path) ->
     assert chosen.serving.value.max_context.low >= chosen.serving.value.context
     wished = best(small, 40, "profile:rtx-4090", context=131072)
     assert wished.options["max_model_len"] == 131072 and isinstance(wished.verdict, No)
+
+
+@pytest.mark.slow
+def test_a_default_that_surely_starts_is_left(small: Path) -> None:
+    assert best(small, 32, "profile:h200").options == {}

@@ -116,6 +116,12 @@ def test_what_is_no_plan_is_said_in_one_line(text: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_a_plan_of_another_version_is_not_guessed_at() -> None:
+    document = json.loads(to_json(plans_output(report().plans)))
+    with pytest.raises(PlanError, match="not a plan of version 1"):
+        read_plans(json.dumps(document | {"version": 2}))
+
+
 def test_hostile_names_cannot_break_out() -> None:
     text = plans_text(hostile(), Look(80, colour=True))
     assert "\x1b[2J" not in text and "\u202e" not in text
