@@ -16,7 +16,7 @@ from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, 
 from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
-from canserve.facts import Fact, derive
+from canserve.facts import Fact, Known, derive
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
 from canserve.memory.weights.loading import Loading
@@ -76,7 +76,8 @@ class LlamaCpp:
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""
         with no_collection():
-            return self._read(Reading(sources), identity, transformers, want)
+            version = identity.version.value if isinstance(identity.version, Known) else "X"
+            return self._read(Reading(sources, version), identity, transformers, want)
 
     def _read(self, reading: Reading, identity: Identity, transformers: Transformers, want: Want) -> Build:
         return Build(

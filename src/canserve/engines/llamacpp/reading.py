@@ -31,8 +31,10 @@ class ReadingError(Exception):
 class Reading:
     """What every reader of this engine works with; its methods raise ReadingError."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, version: str = "X") -> None:
+        """``version``: of the package, where it is known."""
         self.sources = sources
+        self._version = version
         self._codes: dict[str, Code] = {}
         self.root = root(sources)
         """Prefix of the source tree's files, with a slash at its end; None: it is not there."""
@@ -99,7 +101,8 @@ class Reading:
             return gap
         why = "llama.cpp's own sources are not in it: an installation holds its libraries only"
         seen = (self.sources.seen(CARRIED, "no such folder"),)
-        ask = "name the release (llama-cpp-python==X), whose source distribution holds them, or a source tree"
+        release = f"llama-cpp-python=={self._version}"
+        ask = f"name the release ({release}), whose source distribution holds them, or a source tree"
         return Missing(Cause.UNAVAILABLE, why, seen, ask)
 
 
