@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from canserve.engines import Checkout
+from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Request, Serving
+from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import Build, Identity, Registered, Site, Transformers, Want
 
 REGISTRY = "registry.py"
@@ -36,6 +38,12 @@ class SmallEngine:
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         return requirement(requires, name)
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        return loading_of(request, PLAIN)
+
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         return unmodelled(self.name, request, weights)
