@@ -26,9 +26,6 @@ from canserve.memory.device import one_device
 from canserve.memory.layers import layers
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import Request, Serving
-from canserve.memory.weights.implied import implied
-from canserve.memory.weights.loading import loading
-from canserve.memory.weights.sharding import rank_weights
 from canserve.rules.machines import profile
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Parallel, Placement, Rank
@@ -284,13 +281,13 @@ def _depth(model: Model) -> int:
     return len(found.value) if isinstance(found, Known) else 1
 
 
-def own_weights(case: Case, model: Model, layout: Placement) -> tuple[Quantity, ...] | Missing:
-    """What every rank holds, from the config alone; only where the config is the model's own."""
-    text_only = bool(case.options.get("language_model_only"))
-    tensors = implied(model, towers=not text_only)
-    if isinstance(tensors, Missing):
-        return tensors
-    return rank_weights(tensors.value, loading(model), layout)
+def own_weights(case: Case, model: Model) -> tuple[Quantity, ...] | Missing:
+    """What every rank holds by the engine's own rules, from the config alone."""
+    asked, engine = request(case, model, case.options), engine_named(case.engine)
+    if isinstance(asked, Missing) or engine is None:
+        return asked if isinstance(asked, Missing) else Missing(Cause.UNAVAILABLE, "no such engine")
+    found = engine.weights(asked)
+    return found if isinstance(found, Missing) else found.value
 
 
 @dataclass
@@ -314,7 +311,7 @@ def judge(case: Case, tally: Tally) -> None:
     if isinstance(asked, Missing):
         tally.unjudged.append(f"{case.id} {case.model}: {asked.why}")
         return
-    weights = _weights(case, model, asked.placement, tally)
+    weights = _weights(case, model, tally)
     if weights is None:
         return
     _cache(case, engine, asked, weights, tally)
@@ -346,10 +343,10 @@ def certain(serving: Serving) -> bool:
     return room and serving.starts.low >= 0 and serving.max_context.low >= serving.context
 
 
-def _weights(case: Case, model: Model, layout: Placement, tally: Tally) -> Sequence[Quantity] | None:
+def _weights(case: Case, model: Model, tally: Tally) -> Sequence[Quantity] | None:
     printed = case.printed.get("weights")
     if case.own_config:
-        own = own_weights(case, model, layout)
+        own = own_weights(case, model)
         if not isinstance(own, Missing):
             first = max(own, key=lambda each: each.value)
             if printed:
