@@ -119,9 +119,10 @@ def test_matrix_rows_are_the_indexes() -> None:
 
     table = json.loads(run("matrix", "--format", "json").stdout)
     jsonschema.validate(table, json.loads(schema_text("matrix")))
-    assert [one["engine"] for one in table["index"]] == list(projects())
+    engines = [one["engine"] for one in table["index"]]
+    assert {*engines, *table["not_indexed"]} >= set(projects())
     rows = table["tables"]["architectures"]["rows"]
-    for engine in projects():
+    for engine in engines:
         shelf = release_history().shelf(engine)
         assert shelf is not None
         named = {
@@ -165,10 +166,11 @@ def test_check_without_a_build_takes_the_newest_suitable(tmp_path: Path) -> None
     assert done.returncode == 0
     assert report["chosen"] is True
     assert report["cost"]["requests"] == 0
-    assert [one["engine"] for one in report["builds"]] == list(projects())
+    assert [one["build"].partition("==")[0] for one in report["builds"]] == list(projects())
     for one in report["builds"]:
         assert one["index_date"] is not None
-        assert one["build"] == f"{one['engine']}=={one['engine_version']}"
+        if one["unread"] is None:
+            assert one["build"] == f"{one['engine']}=={one['engine_version']}"
 
 
 def test_it_says_that_the_index_answers_and_of_which_date(tmp_path: Path) -> None:

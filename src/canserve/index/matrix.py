@@ -33,7 +33,7 @@ class Matrix:
     unread: Mapping[str, tuple[Run, ...]]
     """Engine -> releases whose table could not be read: there absence proves nothing."""
     not_indexed: tuple[str, ...] = ()
-    """Engines of which there is no index: nothing is said of them."""
+    """Engines of which there is no index, or no release that could be read: nothing is said of them."""
     capabilities: Mapping[str, Mapping[str, Mapping[str, tuple[Run, ...]]]] = field(default_factory=dict)
     """Of quantization methods: name -> engine -> least compute capability (``7.5``, NONE, UNREAD) -> runs."""
 
@@ -57,8 +57,9 @@ def matrix(history: ReleaseHistory, engines: Iterable[str], table: str = ARCHITE
     unread: dict[str, tuple[Run, ...]] = {}
     least: dict[str, dict[str, dict[str, tuple[Run, ...]]]] = {}
     for engine in engines:
-        if (shelf := history.shelf(engine)) is None:
-            missing.append(engine)
+        shelf = history.shelf(engine)
+        if shelf is None or all(row.get("unreadable") for row in shelf.releases):
+            missing.append(engine)  # a column of gaps would say that nothing is listed
             continue
         column = column_of(shelf)
         columns.append(column)

@@ -124,6 +124,12 @@ class Since:
         said = {stretch.answer.usable for stretch in self.stretches}
         return next((word for word in _BEST if word in said), "unknown")
 
+    @property
+    def blank(self) -> str | None:
+        """Why no release could be read at all; None: some could."""
+        reasons = {stretch.answer.because for stretch in self.stretches if stretch.answer.way == "unknown"}
+        return min(reasons, default="") if all(s.answer.way == "unknown" for s in self.stretches) else None
+
     def current(self, run: Run) -> bool:
         """Whether a run ends with the newest indexed release."""
         return bool(self.column.releases) and run.last == self.column.releases[-1]

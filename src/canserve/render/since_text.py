@@ -212,6 +212,8 @@ def notes(report: SinceReport) -> Sequence[str]:
     said = [f"from the index {dated(columns)} ({engines}), no release was read anew"]
     if report.not_indexed:
         said[0] += f"; not in the index: {', '.join(report.not_indexed)}"
+    if len(report.names) > 1:
+        said += [f"{one.column.engine}: no release could be read: {one.blank}" for one in _blank(report)]
     named = any(answers.subject.kind == "architecture" for answers in report.answers)
     blocked = any(
         s.answer.check == "config-parsable" for a in report.answers for e in a.engines for s in e.stretches
@@ -226,6 +228,12 @@ def notes(report: SinceReport) -> Sequence[str]:
             "its class and config were judged, not its weights: `canserve check` asks about all of it"
         )
     return said
+
+
+def _blank(report: SinceReport) -> Sequence[Since]:
+    """Engines of which no release could be read, whatever is asked."""
+    answers = report.answers[0].engines if report.answers else ()
+    return [one for one in answers if one.blank is not None]
 
 
 def since_markdown(report: SinceReport) -> str:
@@ -246,13 +254,15 @@ def _single(report: SinceReport) -> Iterable[str]:
 
 
 def _compared(report: SinceReport) -> Iterable[str]:
-    engines = [column.engine for column in report.columns]
+    blank = {one.column.engine for one in _blank(report)}
+    engines = [column.engine for column in report.columns if column.engine not in blank]
     yield from (f"| | {' | '.join(map(markdown, engines))} |", "|---" * (len(engines) + 1) + "|")
     read: dict[tuple[str, str], str] = {}
     for answers in report.answers:
-        cells = [markdown(first_of(one) or "-") for one in answers.engines]
+        told = [one for one in answers.engines if one.column.engine not in blank]
+        cells = [markdown(first_of(one) or "-") for one in told]
         yield f"| {_in_table(_title(answers))} | {' | '.join(cells)} |"
-        for one in answers.engines:
+        for one in told:
             for run in (*(own(one) or borrowed(one))[:1], *one.lists[:1]):
                 read[one.column.engine, run.first.version] = run.first.evidence
     yield ""
