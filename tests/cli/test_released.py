@@ -198,9 +198,13 @@ def test_what_nobody_serves_is_a_no_with_a_reason(tmp_path: Path) -> None:
     model = str(tiny.model(tmp_path / "model", "tiny", "TinyForCausalLM"))
     done = run("check", model, "--offline", "--format", "json")
     report = json.loads(done.stdout)
-    assert done.returncode == 1
+    said = {one["verdict"] for one in report["builds"]}
+    assert said <= {"no", "unknown"}
+    assert "no" in said
+    assert done.returncode == (
+        3 if "unknown" in said else 1
+    )  # an engine of which nothing is known may serve it
     for one in report["builds"]:
-        assert one["verdict"] != "yes"
         assert one["because"]
 
 
