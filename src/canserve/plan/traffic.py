@@ -51,7 +51,8 @@ class Traffic:
     parameters: float
     """That every token is multiplied with, without routed experts."""
     pools: tuple[Pool, ...]
-    layers: tuple[Layer, ...]
+    kinds: tuple[tuple[Layer, int], ...]
+    """One layer of each kind, and how many there are of it."""
     tp: int
     hidden: int
 
@@ -66,26 +67,32 @@ class Traffic:
 
     def cache(self, context: float, width: float) -> float:
         """Bytes of keys, values and state that one sequence of ``context`` tokens makes a step read."""
-        return sum(_cache(mixer, context, width, self.tp) for layer in self.layers for mixer in layer.mixers)
+        return sum(
+            count * _cache(mixer, context, width, self.tp)
+            for layer, count in self.kinds
+            for mixer in layer.mixers
+        )
 
     def scores(self, context: float) -> float:
         """Operations of attention itself for one token that sees ``context`` others."""
-        return sum(_scores(mixer, context) for layer in self.layers for mixer in layer.mixers) / self.tp
+        each = (count * _scores(mixer, context) for layer, count in self.kinds for mixer in layer.mixers)
+        return sum(each) / self.tp
 
     @property
     def kernels(self) -> int:
         """Kernels of one step."""
-        return sum(_kernels(layer) for layer in self.layers) + 4
+        return sum(count * _kernels(layer) for layer, count in self.kinds) + 4
 
     @property
     def reductions(self) -> int:
         """All-reduces of one step over the tensor parallel ranks: one after each part of a layer."""
-        return sum(bool(layer.mixers) + bool(layer.mlps) for layer in self.layers) + 1
+        return sum(count * (bool(layer.mixers) + bool(layer.mlps)) for layer, count in self.kinds) + 1
 
     @property
     def exchanges(self) -> int:
         """All-to-all pairs of one step where experts are spread over data parallel replicas."""
-        return 2 * sum(any(isinstance(mlp, Experts) for mlp in layer.mlps) for layer in self.layers)
+        spread = (count for layer, count in self.kinds if any(isinstance(mlp, Experts) for mlp in layer.mlps))
+        return 2 * sum(spread)
 
 
 def traffic(
@@ -105,8 +112,17 @@ def traffic(
         params = sum(sums.parameters.get(number, 0.0) for number in numbers) + (sums.head[1] if last else 0.0)
         layers = tuple(how.layers[number] for number in numbers)
         pools = _pools(sums, layers, spread)
-        found.append(Traffic(fixed, params, pools, layers, parallel.tp, hidden))
+        found.append(Traffic(fixed, params, pools, _kinds(layers), parallel.tp, hidden))
     return tuple(found)
+
+
+def _kinds(layers: Sequence[Layer]) -> tuple[tuple[Layer, int], ...]:
+    """One layer of each kind, and how many there are of it."""
+    found: dict[tuple[object, object], tuple[Layer, int]] = {}
+    for layer in layers:
+        first, count = found.get((layer.mixers, layer.mlps), (layer, 0))
+        found[layer.mixers, layer.mlps] = (first, count + 1)
+    return tuple(found.values())
 
 
 @dataclass(slots=True)
