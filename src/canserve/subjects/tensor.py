@@ -20,6 +20,7 @@ BLOCKS: Mapping[str, tuple[int, int]] = {
     "IQ1_S": (256, 50), "IQ4_NL": (32, 18), "IQ3_S": (256, 110), "IQ2_S": (256, 82), "IQ4_XS": (256, 136),
     "IQ1_M": (256, 56), "TQ1_0": (256, 54), "TQ2_0": (256, 66), "MXFP4": (32, 17), "NVFP4": (64, 36),
     "Q1_0": (128, 18),
+    "Q2_0": (64, 18),
 }  # fmt: skip
 """Elements and bytes of one block of GGUF's own types (``GGML_QUANT_SIZES`` of llama.cpp's gguf-py)."""
 

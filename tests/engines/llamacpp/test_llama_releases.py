@@ -8,6 +8,7 @@ import pytest
 
 from canserve.facts import Fact, Known, Missing
 from canserve.probes.build import read_build
+from canserve.probes.model.gguf import TYPES
 from canserve.subjects.build import Build, Want
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -62,6 +63,12 @@ def test_names_that_nothing_builds_are_not_served() -> None:
     assert not {"gptj", "clip", "(unknown)"} & newest.value.keys()
     assert {"qwen35moe", "gemma3", "deepseek2", "gpt-oss"} <= newest.value.keys()
     assert "t5" not in old.value
+
+
+def test_this_program_names_the_tensor_types_of_the_newest_release() -> None:
+    types = release("0.3.36").gguf_types
+    assert isinstance(types, Known)
+    assert {name: number for number, name in TYPES.items()} == types.value
 
 
 def test_a_class_that_its_table_of_modules_leaves_out_is_not_converted() -> None:
