@@ -18,7 +18,7 @@ from packaging.version import Version
 
 from canserve.engines.static.collection import no_collection
 from canserve.engines.transformers.names import PACKAGE
-from canserve.facts import Cause, Missing
+from canserve.facts import Cause, Fact, Missing
 from canserve.index.journal import Journal
 from canserve.index.library_rows import Pair, pairs_of, recorded_pairs
 from canserve.index.places import SUFFIX, loaded, read_from, user_folder, worth
@@ -29,6 +29,7 @@ from canserve.probes.build import BuildOptions
 from canserve.trees.archive.remote import Place
 from canserve.trees.fanout import fanout
 from canserve.trees.index.client import Index
+from canserve.trees.index.pages import File
 from canserve.trees.index.pip_config import pip_config
 from canserve.trees.tree import Cost
 from canserve.trees.web.client import Web
@@ -83,13 +84,12 @@ def make_all(wanted: Sequence[Project], options: BuildOptions, order: Order) -> 
     made: dict[str, Shelf] = {}
     options = replace(options, config=config, web=web)
     try:
-        fanout(
-            lambda project: index.offered(project.distribution, project.name), wanted
-        )  # the pages, at once
+        names = list(dict.fromkeys(project.distribution for project in wanted))
+        offers = dict(zip(names, fanout(lambda name: index.offered(name, name), names), strict=True))
         asked = Cost()
         for project in wanted:
             means = Means(options, place, cache(partial(_pairs, project.name, made, order)))
-            outcome = make(project, index, means, order)
+            outcome = make(project, offers[project.distribution], means, order)
             if outcome.shelf is not None:
                 made[project.name] = outcome.shelf
             yield replace(outcome, cost=web.cost.since(asked))
@@ -108,10 +108,9 @@ def _pairs(library: str, made: Mapping[str, Shelf], order: Order) -> Sequence[Pa
     return pairs_of(shelf for shelf in shelves if shelf is not None)
 
 
-def make(project: Project, index: Index, means: Means, order: Order) -> Outcome:
+def make(project: Project, offered: Fact[tuple[File, ...]], means: Means, order: Order) -> Outcome:
     """Bring one project's index up to date, or make it anew. Raises OSError where it cannot be written."""
     before = existing(project.name, order.folder)
-    offered = index.offered(project.distribution, project.distribution)
     if isinstance(offered, Missing):
         return Outcome(project.name, before, None, failed=offered)
     listed = releases_of(offered.value, project.oldest)
