@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
+from images import Layout
 
 import canserve
 from canserve.subjects.build import Build
@@ -82,6 +85,24 @@ def test_the_community_image_is_a_yes(image: Path) -> None:
     )
     parsable = finding(build, "config-parsable")
     assert any("opt/vllm" in look.how or "vllm/transformers_utils" in look.how for look in parsable.evidence)
+
+
+def test_the_same_image_saved_in_layers_is_a_yes(image: Path, tmp_path: Path) -> None:
+    """As an archive that an engine saved: packages below, the engine's source tree above."""
+    layout = Layout(tmp_path / "layout")
+    source, packages = io.BytesIO(), io.BytesIO()
+    for out, chosen in ((packages, "usr"), (source, "opt")):
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            archive.add(image / chosen, chosen)
+    layout.add(layout.image([packages.getvalue(), source.getvalue()]), "vllm:community")
+    target = f"oci:{layout.root}:vllm:community"
+    report = canserve.check(MODEL, [target], on="profile:dgx-spark", options=canserve.Options(offline=True))
+    assert word(report.verdict) == "yes"
+    build = report.builds[0].build
+    assert isinstance(build, Build)
+    assert build.identity.content == canserve.Known(
+        layout.manifests[0]["digest"], build.identity.content.evidence
+    )
 
 
 @pytest.mark.parametrize("folder", ["opt/vllm/vllm/model_executor/models", "opt/vllm", "opt"])

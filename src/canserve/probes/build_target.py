@@ -20,6 +20,7 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.environment import Outside
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.folder import FolderTree
+from canserve.trees.image import SAVED
 from canserve.trees.index.client import Found, Index
 from canserve.trees.index.metadata import WithMetadata
 from canserve.trees.index.opening import open_archive, open_remote
@@ -28,7 +29,10 @@ from canserve.trees.names import printable, unavailable, unreadable
 from canserve.trees.secret import shown
 from canserve.trees.tree import Tree, TreeError
 
-IMAGES = ("docker://", "container://", "oci-archive:", "docker-archive:", "oci:", "containers-storage:")
+IMAGES = ("docker://", "container://", "containers-storage:")
+"""Images that are not read yet."""
+BESIDE = ("transformers", "torch")
+"""Packages that are looked into beside an engine; the files of an image that are kept are chosen by these."""
 NO_DIGEST = Missing(Cause.UNAVAILABLE, "a folder has no digest of its own")
 
 
@@ -72,10 +76,12 @@ def _open(target: str, means: Means) -> Opened | Missing:
     if target.startswith(IMAGES):
         return Missing(
             Cause.UNREACHED,
-            "images and containers are not read yet",
+            "images of engines and registries, and containers, are not read yet",
             (Evidence(printable(target), "its name", "an image or container", whole=False),),
-            "copy the engine out of it (site-packages, or its source tree) and name that folder",
+            "save it (docker save -o FILE IMAGE) and name docker-archive:FILE",
         )
+    if target.startswith(SAVED):
+        return _open_saved(target, means)
     name, at, rest = target.partition(" @ ")
     if at and (engine := _engine(name, means.engines)) is not None:
         opened = _open(rest.strip(), means)
@@ -135,6 +141,21 @@ def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Ope
         content = Known(f"sha256:{file.sha256}", evidence)
     platforms = Known(file.platforms or ("any",), evidence)
     return Opened(tree, content, platforms, engine.name, None, found.notes)
+
+
+def _open_saved(target: str, means: Means) -> Opened:
+    from canserve.trees.image.opening import open_image
+
+    packages = {*BESIDE, *(engine.package for engine in means.engines)}
+    image = open_image(target, means.place, packages, means.arch)
+    subject, machine = image.tree.subject, image.config.architecture
+    content = Known(image.digest, (Evidence(subject, "its manifest", image.digest),))
+    seen = (Evidence(subject, "its config", f"made for {image.config.platform}"),)
+    tags: tuple[str, ...] = (f"linux_{machine}",)
+    platforms: Fact[tuple[str, ...]] = Known(tags, seen)
+    if not machine:
+        platforms = unreadable(subject, "its config", "it names no architecture")
+    return Opened(image.tree, content, platforms)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:

@@ -18,6 +18,9 @@ MAX_RATIO = 200
 _HEADERS = 2 << 20
 """Bytes that may stand between two members: headers, long names, padding."""
 _FREE = 64 << 20
+ZSTD = b"\x28\xb5\x2f\xfd"
+MAX_WINDOW = 128 << 20
+"""Bytes that a zstandard frame may refer back to; what wants more memory is refused."""
 
 
 class Readable(Protocol):
@@ -49,12 +52,17 @@ BROKEN = (
 """All that a damaged or hostile archive makes the libraries raise."""
 
 
+See = Callable[[bytes], object]
+"""Told every unpacked byte, in order: a digest, say."""
+
+
 class _Guarded:
     """Unpacked bytes, with an end: ``tarfile`` believes any length that a header names."""
 
-    def __init__(self, inner: Readable, limit: int) -> None:
+    def __init__(self, inner: Readable, limit: int, see: See | None) -> None:
         self._inner = inner
         self._limit = limit
+        self._see = see
         self.passed = 0
         self.until = _HEADERS
         """Position up to which reading is expected; moved on with each member."""
@@ -67,6 +75,8 @@ class _Guarded:
         self.passed += len(data)
         if self.passed > self._limit:
             raise BombError(f"it unpacks to more than {self._limit} bytes")
+        if self._see is not None:
+            self._see(data)
         return data
 
 
@@ -114,21 +124,43 @@ def unpacked(blob: Blob) -> Readable:
         return bz2.BZ2File(stream, "rb")
     if start.startswith(b"\xfd7zXZ\0"):
         return lzma.LZMAFile(stream, "rb")  # type: ignore[arg-type]
+    if start.startswith(ZSTD):
+        return _Zstd(stream)
     return stream
+
+
+class _Zstd:
+    """Zstandard frames one after the other; skippable ones between them hold nothing of the content."""
+
+    def __init__(self, stream: Stream) -> None:
+        import zstandard  # loaded for the few layers that are packed so
+
+        self._broken = zstandard.ZstdError
+        machine = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        self._inner = machine.stream_reader(stream, read_size=1 << 20, read_across_frames=True)  # type: ignore[arg-type]
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._inner.read(size)
+        except self._broken as error:
+            raise ValueError(str(error)) from None
+
+    def close(self) -> None:
+        self._inner.close()  # type: ignore[no-untyped-call]
 
 
 Visit = Callable[[tarfile.TarInfo, Readable | None], None]
 """Told each member, with its bytes where it is a regular file."""
 
 
-def walk(blob: Blob, most: int, visit: Visit) -> None:
+def walk(blob: Blob, most: int, visit: Visit, see: See | None = None) -> None:
     """Visit every member of a tar archive, in the archive's order, unpacking at most ``most`` bytes.
 
-    Raises what ``BROKEN`` lists for an archive that is damaged or larger.
+    ``see`` is told everything to the very end, padding included. Raises what ``BROKEN`` lists for an archive that is damaged or larger.
     """
     limit = min(most, _FREE + blob.size * MAX_RATIO)
     with closing(unpacked(blob)) as inner:
-        guard = _Guarded(inner, limit)
+        guard = _Guarded(inner, limit, see)
         with tarfile.open(fileobj=guard, mode="r|", errorlevel=1) as archive:  # type: ignore[call-overload]
             while (member := archive.next()) is not None:
                 archive.members.clear()  # tarfile would keep them all
@@ -137,6 +169,9 @@ def walk(blob: Blob, most: int, visit: Visit) -> None:
                 guard.until = guard.passed + member.size + _HEADERS
                 regular = member.isreg() and not member.issparse()
                 visit(member, archive.extractfile(member) if regular else None)
+        guard.until = limit
+        while see is not None and guard.read(1 << 20):
+            pass
 
 
 def exactly(handle: Readable, size: int) -> bytes:

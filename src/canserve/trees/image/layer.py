@@ -1,0 +1,249 @@
+"""One layer of an image: a tar archive of what it adds, and marks of what it takes away.
+
+A packed layer has no directory, so it is passed over once; the files of Python packages that engines are read
+from are kept on the way. Both go into the cache, under the layer's digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tarfile
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from canserve.facts import Missing
+from canserve.trees.archive.blob import Blob, Span
+from canserve.trees.archive.stream import BROKEN, BombError, Readable, exactly, told, walk
+from canserve.trees.names import printable, refusal, unreadable
+from canserve.trees.tree import Cost
+
+FORM = 1
+"""Of what ``dump`` writes; another one is not read."""
+MAX_UNPACKED = 96 << 30
+"""Unpacked bytes of one layer that are passed over; engine images measured have 10 to 40 GB in all."""
+MAX_NODES = 1_000_000
+MAX_HOLES = 10_000
+MAX_KEPT_FILE = 8 << 20
+MAX_KEPT = 512 << 20
+"""Unpacked bytes that are kept of one layer."""
+MAX_TARGET = 4096
+OPAQUE = ".wh..wh..opq"
+WHITEOUT = ".wh."
+
+FILE, FOLDER, LINK, HARD, SPECIAL = "f", "d", "l", "h", "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One name in a layer."""
+
+    kind: str
+    """``FILE``, ``FOLDER``, ``LINK`` (symbolic), ``HARD`` (to a path of the same image), ``SPECIAL``."""
+    size: int = 0
+    target: str = ""
+    """Of links, as written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What a layer holds."""
+
+    nodes: Mapping[str, Node]
+    """By path from the root of the image."""
+    removed: frozenset[str] = frozenset()
+    """Paths of lower layers that are gone."""
+    opaque: frozenset[str] = frozenset()
+    """Folders of which nothing of the lower layers is left."""
+    holes: tuple[tuple[str, str], ...] = ()
+    """Names that are not listed, and why."""
+    packed: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents that were kept, as zlib packs them."""
+
+    def content(self, path: str) -> bytes | None:
+        """A kept file; None: it is not kept."""
+        packed = self.packed.get(path)
+        return None if packed is None else zlib.decompress(packed)
+
+    def dump(self) -> bytes:
+        """As one run of bytes, for the cache."""
+        places: dict[str, tuple[int, int]] = {}
+        at = 0
+        for name, data in self.packed.items():
+            places[name] = (at, at + len(data))
+            at += len(data)
+        nodes = {name: [node.kind, node.size, node.target] for name, node in self.nodes.items()}
+        head = [FORM, nodes, sorted(self.removed), sorted(self.opaque), self.holes, places]
+        body = b"".join(self.packed.values())
+        listed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
+        return len(listed).to_bytes(8, "big") + listed + body
+
+
+def load(data: bytes | None) -> Layer | None:
+    """From what ``dump`` gave; None: it is of another form."""
+    if data is None:
+        return None
+    try:
+        start = 8 + int.from_bytes(data[:8], "big")
+        form, nodes, removed, opaque, holes, places = json.loads(zlib.decompress(data[8:start]))
+        if form != FORM:
+            return None
+        return Layer(
+            {name: Node(*fields) for name, fields in nodes.items()},
+            frozenset(removed),
+            frozenset(opaque),
+            tuple((name, why) for name, why in holes),
+            {name: data[start + a : start + b] for name, (a, b) in places.items()},
+        )
+    except (ValueError, TypeError, AttributeError, zlib.error):
+        return None
+
+
+def read_layer(blob: Blob, subject: str, packages: Collection[str], diff: str | None) -> Layer | Missing:
+    """Pass over a layer once. ``packages``: import packages whose source is kept.
+
+    ``diff``: hexadecimal SHA-256 that the unpacked layer must have, or the blob as it is; None: nothing says.
+    """
+    reading = _Pass(worth_keeping(packages))
+    unpacked, whole = hashlib.sha256(), Digested(blob)
+    try:
+        walk(whole, MAX_UNPACKED, reading.visit, unpacked.update if diff else None)
+        if diff and diff not in {unpacked.hexdigest(), whole.hexdigest()}:
+            return unreadable(subject, "", f"a layer whose content is not that of its digest {diff[:12]}")
+    except BROKEN as error:
+        return unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
+    return reading.layer()
+
+
+class Digested:
+    """A blob that is read from start to end, and digested on the way."""
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self._sum = hashlib.sha256()
+        self._at = 0
+        self.size = blob.size
+
+    @property
+    def cost(self) -> Cost:
+        """Of the blob."""
+        return self._blob.cost
+
+    def held(self, span: Span) -> bool:
+        """As the blob says."""
+        return self._blob.held(span)
+
+    def tail(self, count: int) -> bytes:
+        """The blob's; not digested."""
+        return self._blob.tail(count)
+
+    def spans(self, wanted: Sequence[Span]) -> list[bytes]:
+        """The blob's; what continues where the last one ended is digested."""
+        got = self._blob.spans(wanted)
+        for (start, end), data in zip(wanted, got, strict=True):
+            if start <= self._at < end:
+                self._sum.update(memoryview(data)[self._at - start :])
+                self._at = end
+        return got
+
+    def forget(self, span: Span) -> None:
+        """As the blob does."""
+        self._blob.forget(span)
+
+    def hexdigest(self) -> str:
+        """Of the whole blob; what was not read yet is read now."""
+        while self._at < self.size:
+            self.spans([(self._at, min(self._at + (1 << 20), self.size))])
+        return self._sum.hexdigest()
+
+
+def read_files(blob: Blob, subject: str, paths: Iterable[str]) -> dict[str, bytes | Missing]:
+    """The contents of these files, by passing over the layer once more."""
+    wanted = set(paths)
+    got: dict[str, bytes | Missing] = {}
+
+    def visit(member: tarfile.TarInfo, handle: Readable | None) -> None:
+        name = _name(member.name)
+        if handle is not None and name in wanted:
+            got[name] = exactly(handle, member.size)
+
+    try:
+        walk(blob, MAX_UNPACKED, visit)
+    except BROKEN as error:
+        trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
+        return dict.fromkeys(wanted, trouble) | got
+    return dict.fromkeys(wanted, unreadable(subject, "", "a file that is no longer in its layer")) | got
+
+
+def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:
+    """Paths whose content is kept: sources of these packages, and what describes installations."""
+    named = "|".join(re.escape(name) for name in sorted(packages))
+    return re.compile(
+        rf"(?:^|/)(?:{named})/.*\.(?:py|pyi|json|toml|txt|cpp|h)$"
+        r"|\.(?:dist|egg)-info/(?:METADATA|PKG-INFO|WHEEL|RECORD|entry_points\.txt|direct_url\.json|top_level\.txt)$"
+        r"|\.(?:pth|egg-link)$|(?:^|/)(?:pyvenv\.cfg|pyproject\.toml|setup\.py|setup\.cfg|version\.py)$"
+        r"|^(?:etc|usr/lib)/os-release$"
+    )
+
+
+class _Pass:
+    """What one pass over a layer gathers."""
+
+    def __init__(self, keep: re.Pattern[str]) -> None:
+        self._keep = keep
+        self._room = MAX_KEPT
+        self._nodes: dict[str, Node] = {}
+        self._removed: set[str] = set()
+        self._opaque: set[str] = set()
+        self._holes: list[tuple[str, str]] = []
+        self._packed: dict[str, bytes] = {}
+
+    def layer(self) -> Layer:
+        removed, opaque = frozenset(self._removed), frozenset(self._opaque)
+        return Layer(self._nodes, removed, opaque, tuple(self._holes), self._packed)
+
+    def visit(self, member: tarfile.TarInfo, handle: Readable | None) -> None:
+        name = _name(member.name)
+        if not name:
+            return
+        why = refusal(name) or _unfit(member.linkname)
+        if why:
+            self._holes.append((printable(name), why))
+        elif name.rpartition("/")[2] == OPAQUE:
+            self._opaque.add(name.rpartition("/")[0])
+        elif name.rpartition("/")[2].startswith(WHITEOUT):
+            folder, _, base = name.rpartition("/")
+            self._removed.add(f"{folder}/{base[len(WHITEOUT) :]}".removeprefix("/"))
+        else:
+            self._packed.pop(name, None)  # where a name stands twice, unpacking leaves the later one
+            self._nodes[name] = self._node(name, member, handle)
+        if len(self._nodes) > MAX_NODES or len(self._holes) > MAX_HOLES:
+            raise BombError("more names, or more unusable ones, than any real layer has")
+
+    def _node(self, name: str, member: tarfile.TarInfo, handle: Readable | None) -> Node:
+        if member.isdir():
+            return Node(FOLDER)
+        if member.issym():
+            return Node(LINK, target=member.linkname)
+        if member.islnk():
+            return Node(HARD, target=_name(member.linkname))
+        if handle is None:
+            return Node(SPECIAL)
+        if member.size <= min(MAX_KEPT_FILE, self._room) and self._keep.search(name):
+            self._packed[name] = zlib.compress(exactly(handle, member.size), 1)
+            self._room -= member.size
+        return Node(FILE, member.size)
+
+
+def _name(name: str) -> str:
+    """``./usr/lib/`` and ``/usr/lib`` -> ``usr/lib``, as unpacking would take them."""
+    return name.removeprefix("./").strip("/") if name not in {".", "./", "/"} else ""
+
+
+def _unfit(target: str) -> str | None:
+    """Why a link is not listed; where it leads is looked at when it is followed."""
+    if len(target) > MAX_TARGET:
+        return "a link whose target is too long"
+    return None if target.isprintable() else "a link whose target holds control characters"
