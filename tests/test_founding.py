@@ -11,11 +11,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from images import Layout
 
 import canserve
 from canserve.subjects.build import Build
 from canserve.verdict import Finding, word
+from images import Layout
 
 ROOT = Path(__file__).parent.parent
 FOUNDING = ROOT / "examples" / "founding"

@@ -8,7 +8,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from images import Layout, Member, docker_archive, layer, link, sha
 
 from canserve.facts import Cause
 from canserve.trees.archive.remote import Place
@@ -16,6 +15,7 @@ from canserve.trees.cache import Cache
 from canserve.trees.image.opening import Image, open_image
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
+from images import Layout, Member, docker_archive, layer, link, sha
 
 BASE = layer({"vllm/a.py": b"old", "lib": link("vllm")})
 TOP = layer({"vllm/a.py": b"new", "vllm/b.py": b"b"})
