@@ -26,7 +26,8 @@ from canserve.facts import Missing
 def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> int:
     """What one build offers, by its own files.
 
-    BUILD is a release (NAME==VERSION), a wheel, a virtual environment or a source tree.
+    BUILD is a release (NAME==VERSION), a wheel, a virtual environment, a source tree or an image
+    on disk (oci:FOLDER, oci-archive:FILE, docker-archive:FILE).
 
     \b
     canserve build vllm==0.17.1
