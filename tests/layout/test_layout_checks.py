@@ -389,3 +389,16 @@ def at(asked: Question, *degrees: int) -> Layout:
     found = layouts(asked).at(Parallel(*degrees))
     assert isinstance(found, Layout), found
     return found
+
+
+def test_an_encoder_that_its_class_always_cuts_is_not_healed_by_the_flag() -> None:
+    config = {**VISION, "architectures": ["LlavaForConditionalGeneration"]}
+    cuts = build("vllm", "0.25.1", supports_multimodal_encoder_tp_data=False)
+    known = replace(cuts, classes={"LlavaForConditionalGeneration": cuts.classes["LlamaForCausalLM"]})
+    for asked in (replace(seen(config), build=known), replace(seen(config), build=known, whole_encoder=True)):
+        verdict = judged("vision-heads-divide", asked, 8)
+        assert isinstance(verdict, No)
+        assert "whole" not in verdict.fix
+    healed = judged("vision-heads-divide", seen(VISION), 8)
+    assert isinstance(healed, No)
+    assert "--mm-encoder-tp-mode data" in healed.fix

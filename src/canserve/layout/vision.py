@@ -10,6 +10,8 @@ from canserve.rules.parallel import vision
 from canserve.rules.table import Row
 from canserve.subjects.parallel import Parallel
 
+INTERFACE = "supports_multimodal_encoder_tp_data"
+
 
 def _heads(question: Question, parallel: Parallel) -> Ruling | None:
     if not question.towers:
@@ -22,15 +24,16 @@ def _heads(question: Question, parallel: Parallel) -> Ruling | None:
     tp = parallel.tp
     if heads.value % tp == 0:
         return yes(f"{heads.value} heads of the vision encoder divide by tensor parallel {tp}", heads)
-    if question.whole_encoder:
-        return yes("the vision encoder is kept whole on every rank", heads)
-    flag = question.rule("encoder")
-    named = flag.value.text("flag") if isinstance(flag, Known) and flag.value is not None else None
-    heals = (f"keep the vision encoder whole ({named})",) if named else ()
-    said = f"{heads.value} heads of the vision encoder do not divide by tensor parallel {tp}"
     names = question.model.architectures
     if isinstance(names, Missing):
         return missing(names)
+    able = _kept_whole(question, names.value)
+    if question.whole_encoder and able:
+        return yes("the vision encoder is kept whole on every rank", heads)
+    flag = question.rule("encoder")
+    named = flag.value.text("flag") if isinstance(flag, Known) and flag.value is not None else None
+    heals = (f"keep the vision encoder whole ({named})",) if named and able else ()
+    said = f"{heads.value} heads of the vision encoder do not divide by tensor parallel {tp}"
     match vision(question.engine, question.version, names.value):
         case Known(Row() as row, evidence) if row.values["heads"] == "divide":
             return no(said, heads, names, Known(None, evidence), heals=heals)
@@ -39,6 +42,15 @@ def _heads(question: Question, parallel: Parallel) -> Ruling | None:
         case _:
             ask = " or ".join(("start it once", *heals))
             return unknown(f"{said}; whether its encoder is cut was not read", ask, heads, names)
+
+
+def _kept_whole(question: Question, architectures: tuple[str, ...]) -> bool:
+    """Whether the class can keep its encoder whole; where it was not read, that is taken to be so."""
+    for name in architectures:
+        found = question.build.classes.get(name) if question.build else None
+        if isinstance(found, Known) and found.value is not None:
+            return found.value.interfaces.get(INTERFACE) is not False
+    return True
 
 
 VISION = Constraint(
