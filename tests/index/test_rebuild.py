@@ -98,8 +98,6 @@ def facts(at: Site) -> Mapping[str, Any]:
         "kv_cache_dtypes": ("auto", "fp8"),
         "kv_cache_engines": {"fp8": ("turbo",)},
         "engine_flags": {"turbo": "--engine turbo"},
-        "kv_cache_engines": {"fp8": ("turbo",)},
-        "engine_flags": {"torch": "--backend pytorch"},
         "reasoning_parsers": (),
         "tool_parsers": ("hermes",),
         "speculative": {"eagle": at},
@@ -244,6 +242,7 @@ def test_identity_and_requirement() -> None:
     assert found.transformers.requirement.value == ">=4.50"
     assert isinstance(found.transformers.installed, Missing)
     assert isinstance(found.torch, Missing)
+    assert identity.origin == "wheel on the package index, as the release index has it"
 
 
 def test_lines_of_extras_are_kept_where_they_lead_somewhere() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from canserve.index.history import ReleaseHistory
-from canserve.index.rows import Release, Row, rows_of, shelve
+from canserve.index.rows import Release, Row, release_of, rows_of, shelve
 from canserve.index.shelf import Shelf, ShelfError, expand, holds, pack, runs, unpack
+from canserve.trees.index.pages import File
 
 
 def row(version: str, *names: str, unread: tuple[str, ...] = ()) -> tuple[Release, Row]:
@@ -53,6 +54,20 @@ def test_rows_come_back_as_they_went_in() -> None:
     assert back == [row for _, row in ordered]
     assert "flags" not in back[3].names
     assert shelve("eng", zip((r for r, _ in ordered), back, strict=True)) == replace(SHELF, built="")
+
+
+def test_the_platforms_of_all_wheels_are_kept_but_those_where_nobody_serves() -> None:
+    file = File("f.whl", "", Version("1"), None, (), (), "0" * 64)
+    of = {
+        ("manylinux1_x86_64", "manylinux2014_aarch64", "macosx_11_0_arm64", "win_amd64"): [
+            "manylinux1_x86_64",
+            "manylinux2014_aarch64",
+        ],
+        ("win_amd64",): ["win_amd64"],
+        ("any",): ["any"],
+        (): [],
+    }
+    assert {given: release_of(file, given).listed["platforms"] for given in of} == of
 
 
 def test_known_to_be_empty_is_not_unread() -> None:

@@ -15,7 +15,6 @@ from canserve.index.shelf import Shelf, ShelfError
 from canserve.index.tables import KEPT, REQUIRES, Kept
 from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
 
-ORIGIN = "release, as the index has it"
 NOT_HELD = "the release index holds no "
 """How the reason begins where a fact was never kept, though the release itself would tell it."""
 NOT_BESIDE = Missing(
@@ -113,12 +112,16 @@ def _identity(
         subject=f"{engine}=={row['version']}",
         engine=engine,
         version=Known(str(row["version"]), look),
-        origin=ORIGIN,
+        origin=f"{_kind(str(row['file']))} on the package index, as the release index has it",
         content=Known(f"sha256:{row['sha256']}...", look),
         platforms=Known(tuple(row.get("platforms", ())) or ("any",), look),
         requires_python=Known(python, look),
         requires=requires,
     )
+
+
+def _kind(file: str) -> str:
+    return "wheel" if file.endswith(".whl") else "source distribution"
 
 
 def _requires(shelf: Shelf, position: int, look: tuple[Evidence, ...]) -> Fact[tuple[str, ...]]:

@@ -52,13 +52,19 @@ class Release:
 
 
 def release_of(file: File, platforms: Iterable[str]) -> Release:
-    """A release that is read from this file; ``platforms`` are those of all its wheels, whose code is the same."""
+    """A release that is read from this file.
+
+    ``platforms`` are those of all its wheels, whose code is the same; servers run Linux, so the others
+    count only where there are no such wheels.
+    """
+    every = set(platforms)
+    usual = {platform for platform in every if "linux" in platform or platform == "any"}
     listed: dict[str, Any] = {
         "version": str(file.version),
         "date": (file.uploaded or "")[:10],
         "file": file.name,
         "sha256": (file.sha256 or "")[:DIGITS],
-        "platforms": sorted(set(platforms)),
+        "platforms": sorted(usual or every),
     }
     return Release(file.version, listed | ({"yanked": True} if file.yanked is not None else {}), file)
 
