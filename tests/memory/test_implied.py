@@ -236,3 +236,23 @@ def test_what_published_gemma3_configs_leave_to_the_class() -> None:
         implied_tensors(published | {"text_config": {k: text[k] for k in text if k != "hidden_size"}}, None)
     with pytest.raises(Lacking):  # a text model's own config says them
         implied_tensors(text | {"model_type": "gemma3_text"}, None)
+
+
+@pytest.mark.parametrize("name", [None, 7, [], {}, "", "x" * 1000])
+def test_a_class_that_is_no_name_is_missing(tmp_path: Path, name: object) -> None:
+    config = {key: LLAMA[key] for key in LLAMA if key != "model_type"} | {"architectures": [name]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert isinstance(implied(read_model(str(tmp_path))), Missing)
+
+
+@pytest.mark.parametrize(
+    "field", ["hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "torch_dtype"]
+)
+@pytest.mark.parametrize("value", [0, -1, 1.5, "8", [], {}, True, 10**30])
+def test_numbers_that_are_none_do_not_get_through(tmp_path: Path, field: str, value: object) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA | {field: value}))
+    found = implied(read_model(str(tmp_path)))
+    if isinstance(found, Known):
+        assert all(size >= 0 for tensor in found.value for size in tensor.shape)
+    else:
+        assert found.why.isprintable()

@@ -239,3 +239,21 @@ def test_patterns_that_could_take_for_ever_are_refused(pattern: str) -> None:
     with pytest.raises(Lacking):
         Ignored((pattern,), "ignore").leaves_out("a" * 80)
     assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("value", [0, -5, None, [], "128", {"a": 1}, 10**12])
+def test_group_sizes_that_are_none(tmp_path: Path, value: object) -> None:
+    for quantization in (
+        {"quant_method": "gptq", "bits": 4, "group_size": value},
+        {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": value},
+        {"quant_method": "fp8", "weight_block_size": [value, value], "activation_scheme": "dynamic"},
+        {
+            "quant_method": "modelopt",
+            "quant_algo": "MIXED_PRECISION",
+            "quantized_layers": {"a.b": {"quant_algo": value}},
+        },
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(DENSE | {"quantization_config": quantization}))
+        found = implied(read_model(str(tmp_path)))
+        if isinstance(found, Known):
+            assert all(size >= 0 for tensor in found.value for size in tensor.shape)

@@ -48,7 +48,11 @@ def decoder(config: Mapping[str, Any]) -> Decoder:
 def _by_architecture(whole: Fields) -> str:
     """``Qwen3MoeForCausalLM`` -> ``qwen3_moe``: transformers forms one name from the other."""
     names = whole.sequence("architectures") or ()
-    match = re.fullmatch(r"(\w+?)(?:For\w+|LMHeadModel|Model)", names[0]) if names else None
+    match = (
+        re.fullmatch(r"(\w+?)(?:For\w+|LMHeadModel|Model)", names[0])
+        if names and isinstance(names[0], str)
+        else None
+    )
     if match is None:
         raise Lacking("model_type")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", match[1]).lower()

@@ -135,7 +135,7 @@ def _listed(quantization: Quantization) -> Mapping[str, Scheme]:
     found = {}
     for name, entry in layers.items():
         algorithm = entry.get("quant_algo") if isinstance(entry, Mapping) else None
-        scheme = by_name.get(algorithm)
+        scheme = by_name.get(algorithm) if isinstance(algorithm, str) else None
         if scheme is None:
             raise Lacking(f"{quantization.source}: quantized_layers.{name:.80}", algorithm)
         size = entry.get("group_size")
@@ -181,7 +181,8 @@ def _apart(part: Linear) -> Iterator[Linear]:
 
 
 def _up(number: int, step: int) -> int:
-    return -(-number // step)
+    """How many steps cover a number; a step that is none counts as one."""
+    return -(-number // max(step, 1))
 
 
 def _fp8(matrix: Matrix) -> list[Row]:
