@@ -8,7 +8,9 @@ import random
 import pytest
 
 from canserve.api.released import since
+from canserve.checks.architecture import REGISTERED
 from canserve.checks.case import Case
+from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.facts import Known
 from canserve.index import indexed_build, projects, release_history
 from canserve.index.names import Names
@@ -24,10 +26,14 @@ def sample(count: int) -> list[str]:
     return random.Random(SEED).sample(every, count)
 
 
-@pytest.mark.parametrize("name", [*sample(6), "Glm4MoeLiteForCausalLM", "Qwen3ForSequenceClassification"])
+@pytest.mark.parametrize(
+    "name", [*sample(6), "Glm4MoeLiteForCausalLM", "Qwen3ForSequenceClassification", "qwen3"]
+)
 def test_it_says_what_the_checks_say(name: str) -> None:
-    model = Names(release_history(), projects()).subjects(name)[0].model
-    for one in since(name).answers[0].engines:
+    subject = Names(release_history(), projects()).subjects(name)[-1]
+    model = subject.model
+    checks = (REGISTERED, QUANTIZED) if subject.kind == "GGUF architecture" else GATES
+    for one in since(name).answers[-1].engines:
         judged = {}
         for stretch in one.stretches:
             for version in {stretch.run.first.version, stretch.run.last.version}:
@@ -38,7 +44,7 @@ def test_it_says_what_the_checks_say(name: str) -> None:
                 assert judged[version] == "unknown", (one.column.engine, version)
                 continue
             case = Case(model, build.value)
-            found = [each.judge(case) for each in GATES]
+            found = [each.judge(case) for each in checks]
             expected = word(worst(finding for finding in found if isinstance(finding, Finding)))
             assert judged[version] == expected, (one.column.engine, version)
 

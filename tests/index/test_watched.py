@@ -12,7 +12,7 @@ from canserve.index import projects, release_history
 from canserve.index.names import Names
 from canserve.index.rebuild import build_at
 from canserve.index.runs import column_of
-from canserve.index.since import LEFT_OUT, Question, since
+from canserve.index.since import Question, left_out, since
 from canserve.index.watched import Indexed, Watched
 
 SEED = datetime.datetime.now(datetime.UTC).date().toordinal()
@@ -88,9 +88,9 @@ def test_neighbours_that_are_not_asked_would_have_said_the_same(name: str) -> No
         for engine in projects():
             of = release_history().shelf(engine)
             assert of is not None
-            every = Builds([build_at(of, at, LEFT_OUT) for at in range(len(of.releases))])
+            every = Builds([build_at(of, at) for at in range(len(of.releases))])
             each = since(asked, column_of(of), every)
-            once = since(asked, column_of(of), Indexed(of, LEFT_OUT))
+            once = since(asked, column_of(of), Indexed(of, left_out(subject.model)))
             kinds = [(s.run, s.answer.kind, s.transformers) for s in each.stretches]
             assert [(s.run, s.answer.kind, s.transformers) for s in once.stretches] == kinds
             assert once.dropped == each.dropped

@@ -14,7 +14,7 @@ from canserve.checks.case import Wish
 from canserve.facts import Fact, Known, Missing
 from canserve.index.rebuild import NOT_HELD, build_at
 from canserve.index.runs import Release, column_of
-from canserve.index.since import LEFT_OUT, LISTED, Question, Since, Stretch, since
+from canserve.index.since import LISTED, Question, Since, Stretch, left_out, since
 from canserve.index.watched import Indexed
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
@@ -61,7 +61,11 @@ def _days() -> dict[str, str]:
 def _of_engine(wanted: Wanted, shelf: Shelf, days: dict[str, str]) -> BuildReport:
     column = column_of(shelf)
     asked = Question(wanted.model, wanted.wish, days, tuple(_more(wanted.model)))
-    found = since(asked, column, Indexed(shelf, LEFT_OUT, partial(_beside, wanted.options.transformers)))
+    found = since(
+        asked,
+        column,
+        Indexed(shelf, left_out(wanted.model, weights=True), partial(_beside, wanted.options.transformers)),
+    )
     passed_over: list[BuildReport] = []
     for release in _usable(found)[:MOST]:
         report = _judged(wanted, shelf, release)

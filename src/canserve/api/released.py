@@ -60,7 +60,7 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
     from canserve.index import not_indexed, projects, release_history
     from canserve.index.names import Names, of_model
     from canserve.index.runs import column_of
-    from canserve.index.since import LEFT_OUT, Answers, Question
+    from canserve.index.since import Answers, Question, left_out
     from canserve.index.since import since as ask
     from canserve.index.watched import Indexed
 
@@ -75,13 +75,12 @@ def since(names: str | Sequence[str], options: Options | None = None) -> SinceRe
         for subject in known.subjects(name) or (of_model(_model(name, known, options)),)
     ]
     columns = tuple(map(column_of, shelves))
-    releases = [Indexed(shelf, LEFT_OUT) for shelf in shelves]
 
     def answers(name: str, subject: Subject) -> Answers:
-        asked = Question(subject.model, days=known.days)
-        return Answers(
-            name, subject, tuple(ask(asked, column, of) for column, of in zip(columns, releases, strict=True))
-        )
+        asked, without = Question(subject.model, days=known.days), left_out(subject.model)
+        pairs = zip(columns, shelves, strict=True)
+        told = (ask(asked, column, Indexed(shelf, without)) for column, shelf in pairs)
+        return Answers(name, subject, tuple(told))
 
     return SinceReport(wanted, tuple(answers(*pair) for pair in subjects), columns, not_indexed())
 

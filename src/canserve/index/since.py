@@ -19,6 +19,7 @@ from canserve.checks.gates import Passing, candidates, condition, resolved
 from canserve.checks.gguf import converted_row
 from canserve.checks.quantization.registered import REGISTERED as QUANTIZED
 from canserve.checks.reader import Check, Reader, Unread
+from canserve.engines import LIBRARIES
 from canserve.facts import Fact, Known, Missing
 from canserve.index.names import Subject
 from canserve.index.runs import Column, Run, runs_of
@@ -29,14 +30,16 @@ from canserve.verdict import Finding, No, Unknown, Word, Yes, word
 
 GATES = (REGISTERED, MODULE_PRESENT, PARSABLE, SATISFIED, REMOTE)
 """The checks that decide whether a release serves an architecture at all."""
-LEFT_OUT = frozenset(
+NEVER = frozenset(
     {
-        "attention_backends", "draft_classes", "flag_syntax", "flags", "gguf_projectors", "gguf_types",
-        "gguf_vocabularies", "kv_cache_dtypes", "launchers", "reasoning_parsers", "requires", "speculative",
-        "tool_parsers", "vendor_quantization",
+        "attention_backends", "draft_classes", "engine_flags", "flag_syntax", "flags", "gguf_projectors",
+        "gguf_types", "gguf_vocabularies", "kv_cache_dtypes", "kv_cache_engines", "launchers",
+        "reasoning_parsers", "requires", "speculative", "tool_parsers", "vendor_quantization",
     }
 )  # fmt: skip
 """Fields of a build that none of these checks reads."""
+FOR_WEIGHTS = frozenset({"literal_methods", "quantization"})
+"""What is asked about weights alone."""
 LISTED = ("native", "converter")
 """Ways of releases that name the architecture themselves."""
 Days = Mapping[str, str]
@@ -180,6 +183,12 @@ class _Judged:
     dropped: Mapping[str, str]
 
 
+def left_out(model: Model, *, weights: bool = False) -> frozenset[str]:
+    """Fields of a build that a question about this model does not read; ``weights``: they are asked about too."""
+    file = isinstance(model.gguf_architecture, Known) and model.gguf_architecture.value is not None
+    return NEVER if weights or file else NEVER | FOR_WEIGHTS
+
+
 def since(asked: Question, column: Column, releases: Releases) -> Since:
     """Judge every release of one engine."""
     judged: list[_Judged] = []
@@ -188,10 +197,13 @@ def since(asked: Question, column: Column, releases: Releases) -> Since:
         answer, passing = _judged(asked, build)
         target = f"{column.engine}=={column.releases[position].version}: "
         answer = replace(answer, because=answer.because.removeprefix(target))
+        if column.engine in LIBRARIES:
+            passing = None  # the release is itself what it needs
         found = _Judged(answer, passing, _dropped(asked, build))
         end = position + 1 if _by_number(asked, column.engine) else releases.same_until(position)
         judged += [found] * (end - position)
-    followed = (*(release.date for release in column.releases[1:]), "")
+    pairs = zip(column.releases, column.releases[1:], strict=False)
+    followed = (*(max(release.date, after.date) for release, after in pairs), "")
     told = [_told(asked, one, until) for one, until in zip(judged, followed, strict=True)]
     return Since(column, tuple(_stretches(column, told)), tuple(_together(column, told)))
 
@@ -259,16 +271,26 @@ def _by_file(asked: Question, case: Case, architecture: str) -> tuple[Answer, Pa
     own = case.build.gguf_architectures
     if isinstance(own, Known) and own.value and architecture not in own.value:
         return Answer("none", None, "no", ""), None
-    answer = _by_checks(case, "gguf", (REGISTERED, QUANTIZED, *asked.more))
+    checks = (REGISTERED, QUANTIZED, *asked.more)
     if not (isinstance(own, Known) and own.value is None):
-        return answer, None
+        return _by_checks(case, "gguf", checks), None
+    passing = _read_by_transformers(case, architecture)
+    if passing is None or not passing.passed:
+        return replace(_by_checks(case, "gguf", checks), way="gguf"), passing
+    answer = _by_checks(case, "gguf", checks[1:])  # the first check asks for nothing else than was just found
+    return replace(answer, needs=tuple(dict.fromkeys((*condition(passing), *answer.needs)))), passing
+
+
+def _read_by_transformers(case: Case, architecture: str) -> Passing | None:
+    """Candidates that read this GGUF architecture; None: which there may be is not known."""
     try:
         versions, table = candidates(Reader(), case)
     except Unread:
-        return replace(answer, way="gguf"), None
-    known = (version for version in versions if version in table.versions)
-    passed = frozenset(version for version in known if architecture in table.gguf_architectures(version))
-    return replace(answer, way="gguf"), Passing(versions, passed)
+        return None
+    known = frozenset(table.versions)
+    read = (version for version in versions if version in known)
+    passed = frozenset(version for version in read if architecture in table.gguf_architectures(version))
+    return Passing(versions, passed)
 
 
 def _by_converter(asked: Question, case: Case) -> Answer:

@@ -7,18 +7,32 @@ which later releases give the very same answers, and needs to ask only where som
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from canserve.facts import Fact
+from canserve.facts import Fact, Known
 from canserve.index.rebuild import build_at
 from canserve.index.shelf import Shelf
-from canserve.subjects.build import Build
+from canserve.subjects.build import Build, Transformers
 
 Asked = tuple[str, str, str | None]
 """A kind of question (``has``, ``names``, ``unread``), a table, and a name or first word."""
-ROW = ("transformers", "unreadable")
-"""What a build takes from the release's row; the rest of it only names the release."""
+
+
+class Noticed(Transformers):
+    """The transformers of a release; ``looked`` is told when any of it is read."""
+
+    __slots__ = ("looked",)
+    looked: list[bool]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FACTS:
+            object.__getattribute__(self, "looked").append(True)
+        return object.__getattribute__(self, name)
+
+
+_FACTS = frozenset(each.name for each in fields(Transformers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +57,21 @@ class Watched(Shelf):
         self.asked.add(("names", table, first))
         return Shelf.names(self, table, position, first)
 
-    def changes(self, position: int) -> int:
-        """The first later release of which something that was asked since the last call gets another answer."""
-        end = len(self.releases)
-        for asked in self.asked:
-            edges = self._edges_of(asked)
-            at = bisect_right(edges, position)
-            end = min(end, edges[at] if at < len(edges) else end)
+    def changes(self, position: int, row: Sequence[str] = ()) -> int:
+        """The first later release of which something that was asked since the last call gets another answer.
+
+        ``row``: what was taken from the release's row; the rest of it only names the release.
+        """
+        mine = [self.releases[position].get(key) for key in row]
+        others = ([other.get(key) for key in row] for other in self.releases[position + 1 :])
+        end = next((at for at, it in enumerate(others, position + 1) if it != mine), len(self.releases))
+        if end > position + 1:
+            for asked in self.asked:
+                edges = self._edges_of(asked)
+                at = bisect_right(edges, position)
+                end = min(end, edges[at] if at < len(edges) else end)
         self.asked.clear()
-        mine = [self.releases[position].get(key) for key in ROW]
-        others = ([self.releases[at].get(key) for key in ROW] for at in range(position + 1, end))
-        return next((at for at, row in enumerate(others, position + 1) if row != mine), end)
+        return end
 
     def _edges_of(self, asked: Asked) -> list[int]:
         """Positions at which the answer may differ from that of the release before, in their order."""
@@ -94,13 +112,25 @@ class Indexed:
         self._shelf = Watched(**{each.name: getattr(shelf, each.name) for each in fields(Shelf)})
         self._without = without
         self._change = change
+        self._looked: list[bool] = []
 
     def build(self, position: int) -> Fact[Build]:
         """The release at a position. What is read of it later counts as asked of it."""
         self._shelf.asked.clear()
+        self._looked.clear()
         build = build_at(self._shelf, position, self._without)
+        if isinstance(build, Known):
+            build = replace(build, value=replace(build.value, transformers=self._noticed(build.value)))
         return build if self._change is None else self._change(build)
+
+    def _noticed(self, build: Build) -> Noticed:
+        its = build.transformers
+        noticed = Noticed(its.installed, its.requirement, its.table)
+        object.__setattr__(noticed, "looked", self._looked)
+        return noticed
 
     def same_until(self, position: int) -> int:
         """The first later release that may answer otherwise than what was read since ``build``."""
-        return self._shelf.changes(position)
+        return self._shelf.changes(
+            position, ("unreadable", "transformers") if self._looked else ("unreadable",)
+        )
