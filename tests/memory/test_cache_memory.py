@@ -43,6 +43,9 @@ def test_latent_rows_are_the_same_on_every_rank() -> None:
     plain = cache_dtype("bfloat16")
     assert plain is not None
     assert latent_row(Latent(128, 512, 64, 128, 128, 1536), plain) == 1152
+    packed = cache_dtype("nvfp4_ds_mla")
+    assert packed is not None
+    assert latent_row(Latent(128, 512, 64, 128, 128, 1536), packed) == 352
     assert index_row(128) == 132
 
 

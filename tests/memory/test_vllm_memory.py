@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from worlds import GEMMA, HYBRID, LLAMA, V4, gib, model, request
+from worlds import GEMMA, HYBRID, LLAMA, NEMOTRON, V4, gib, model, request
 
 from canserve.engines import engine_named
 from canserve.engines.vllm.memory import serving
@@ -54,12 +54,34 @@ def test_recurrent_state_lengthens_the_blocks_of_attention() -> None:
     assert found.max_concurrency.value == pytest.approx(8.98, abs=0.01)
 
 
-def test_prefix_caching_keeps_a_second_state_from_0_26() -> None:
-    one = fixed(HYBRID, "0.25.1", 40, max_model_len=8192)
-    two = fixed(HYBRID, "0.26.0", 40, max_model_len=8192)
+def test_prefix_caching_keeps_a_second_state() -> None:
+    """Off by default for models with recurrent state until 0.27.1, though 0.26.0 can."""
+    one, off = (fixed(HYBRID, version, 40, max_model_len=8192) for version in ("0.25.1", "0.27.1"))
+    assert one.max_concurrency.value == off.max_concurrency.value
+    two = fixed(HYBRID, "0.28.0", 40, max_model_len=8192)
     assert two.max_concurrency.value < one.max_concurrency.value
-    off = fixed(HYBRID, "0.26.0", 40, max_model_len=8192, enable_prefix_caching=False)
-    assert off.max_concurrency.value == one.max_concurrency.value
+    asked = fixed(HYBRID, "0.27.1", 40, max_model_len=8192, enable_prefix_caching=True)
+    assert two.max_concurrency.value == asked.max_concurrency.value
+    none = fixed(HYBRID, "0.28.0", 40, max_model_len=8192, enable_prefix_caching=False)
+    assert none.max_concurrency.value == one.max_concurrency.value
+
+
+def test_a_state_to_go_on_from_is_a_third_one() -> None:
+    """Gated delta nets, 0.33.0: FlashInfer's prefill on Hopper gives it."""
+    two, three = (fixed(HYBRID, version, 40, max_model_len=8192) for version in ("0.32.0", "0.33.0"))
+    assert three.max_concurrency.value < two.max_concurrency.value
+    old = held(request(HYBRID, "0.33.0", {"max_model_len": 8192}, on="a100"), 10)
+    assert old.state_bytes_per_sequence < three.state_bytes_per_sequence
+
+
+def test_a_state_for_every_block() -> None:
+    """0.25.1's own get_kv_cache_groups and get_max_concurrency_for_kv_cache_config, for 40 GiB."""
+    found = fixed(NEMOTRON, "0.25.1", 40, max_model_len=32768, enable_prefix_caching=True)
+    assert found.max_concurrency.value == pytest.approx(40.15, rel=1e-9)
+    kept = fixed(NEMOTRON, "0.28.0", 40, max_model_len=32768)
+    assert kept.max_concurrency.value > found.max_concurrency.value
+    asked = serving(request(NEMOTRON, "0.32.0", {"mamba_cache_mode": "all"}), gib(10))
+    assert isinstance(asked, Missing) and "mamba_cache_mode" in asked.why
 
 
 def test_layers_of_two_page_sizes_share_the_pool() -> None:

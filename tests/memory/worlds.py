@@ -48,6 +48,34 @@ HYBRID = {
 }
 """The text part of Qwen3.5-27B."""
 
+NEMOTRON = {
+    "architectures": ["NemotronHForCausalLM"],
+    "model_type": "nemotron_h",
+    "hidden_size": 2688,
+    "vocab_size": 131072,
+    "num_hidden_layers": 52,
+    "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+    "mamba_num_heads": 64,
+    "mamba_head_dim": 64,
+    "ssm_state_size": 128,
+    "n_groups": 8,
+    "conv_kernel": 4,
+    "chunk_size": 128,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "n_routed_experts": 128,
+    "num_experts_per_tok": 6,
+    "moe_intermediate_size": 1856,
+    "moe_shared_expert_intermediate_size": 3712,
+    "n_shared_experts": 1,
+    "intermediate_size": 1856,
+    "max_position_embeddings": 262144,
+    "expand": 2,
+    "torch_dtype": "bfloat16",
+}
+"""Nemotron-3-Nano-30B-A3B."""
+
 V4 = {
     "architectures": ["DeepseekV4ForCausalLM"],
     "model_type": "deepseek_v4",

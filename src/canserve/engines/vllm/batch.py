@@ -13,7 +13,7 @@ from canserve.memory.cache.rows import ELEMENT, CacheDtype, cache_dtype
 from canserve.memory.cache.state import StateDtypes
 from canserve.memory.fields import Lacking
 from canserve.memory.graphs import capture_sizes
-from canserve.memory.layers.kinds import Layer
+from canserve.memory.layers.kinds import Layer, Recurrence
 from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.quantity import GIB
@@ -24,6 +24,13 @@ from canserve.subjects.parallel import Device, Placement
 
 CAREFUL = 0.85
 """Utilisation of unified memory above which a start is not certain: the system, page cache and loading need room."""
+
+
+EVERY_BLOCK = frozenset(
+    f"{name}ForCausalLM"
+    for name in ("Bamba", "FalconH1", "GraniteMoeHybrid", "Jamba", "Mamba2", "Mamba", "NemotronH", "Zamba2")
+)
+"""Architectures that can keep a recurrent state for every block (0.11.1 to 0.31.0, ``SupportsMambaPrefixCaching``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +206,13 @@ def _cache(request: Request, options: Options, rules: Rules, model: ModelFacts, 
         plain=plain,
         states=_state_dtypes(options, rules, model, plain),
         mode=_mode(options, rules, model),
+        checkpoints=_checkpoints(rules, model, major),
         block=options.number("block_size"),
         length=length,
         drafted=0,
         major=major,
         grouped=not options.flag("disable_hybrid_kv_cache_manager"),
-        chunk=model.text.number("mamba_chunk_size", "chunk_size", default=256),
+        chunk=model.text.number("mamba_chunk_size", "chunk_size", default=2048),
     )
 
 
@@ -243,8 +251,25 @@ def _state_dtypes(options: Options, rules: Rules, model: ModelFacts, plain: Cach
 def _mode(options: Options, rules: Rules, model: ModelFacts) -> str:
     if not model.recurrent or not options.flag("enable_prefix_caching", rules.value("hybrid_prefix")):
         return "none"
-    asked = options.text("mamba_cache_mode", "align")
-    return asked if asked in {"all", "align"} else "align"
+    which = rules.value("state_mode")
+    able = any(name in EVERY_BLOCK for name in model.architectures)
+    asked = options.text("mamba_cache_mode", "none")
+    if which in {"off", "some"}:
+        return "all" if able and which == "some" else "none"
+    if which == "only" and asked == "all":
+        raise BadOption("mamba_cache_mode", asked, "a mode of this release")
+    if asked == "none":
+        asked = "all" if which == "all" else "align"
+    return "all" if able and asked == "all" else "align"
+
+
+def _checkpoints(rules: Rules, model: ModelFacts, major: int) -> frozenset[Recurrence]:
+    """Kinds of layers that keep a state to go on from within a prefill."""
+    kinds = {"mamba2": Recurrence.MAMBA2, "gdn": Recurrence.GDN, model.family: Recurrence.KDA}
+    rows: Mapping[str, Any] = rules.value("checkpoints")
+    return frozenset(
+        kinds[name] for name, majors in rows.items() if name in kinds and (majors == "all" or major in majors)
+    )
 
 
 def _notes(request: Request, options: Options, rules: Rules, drafting: _Drafting) -> tuple[str, ...]:

@@ -24,7 +24,16 @@ from canserve.memory.cache.rows import (
 from canserve.memory.cache.spec import Growth, Spec, as_full, parts
 from canserve.memory.cache.state import StateDtypes, state_bytes
 from canserve.memory.fields import Lacking
-from canserve.memory.layers.kinds import Attention, Compressed, Latent, Layer, Mixer, Recurrent, Span
+from canserve.memory.layers.kinds import (
+    Attention,
+    Compressed,
+    Latent,
+    Layer,
+    Mixer,
+    Recurrence,
+    Recurrent,
+    Span,
+)
 from canserve.rules.memory import Rules
 
 BLOCK = 16
@@ -48,6 +57,8 @@ class CacheSetting:
     states: StateDtypes
     mode: str
     """Of the recurrent state's cache: ``none``, ``align`` or ``all``."""
+    checkpoints: frozenset[Recurrence]
+    """Kinds of layers that keep one state more, to go on from within a prefill."""
     block: int | None
     """As the user set it."""
     length: int
@@ -150,8 +161,9 @@ def _state(layer: Recurrent, block: int, setting: CacheSetting) -> Spec:
     row = size  # padded to the page of attention where there is attention
     extra = setting.drafted if setting.rules.value("states") == "speculative" else 0
     if setting.mode == "all":
-        return Spec(Growth.FULL, block, row)
-    held = (2 if setting.mode == "align" else 1) + extra
+        return Spec(Growth.STATES, block, row, states=extra)
+    more = 1 + (layer.kind in setting.checkpoints) if setting.mode == "align" else 0
+    held = 1 + more + extra
     return Spec(Growth.STATE, block if setting.mode == "align" else setting.length, row, states=held)
 
 

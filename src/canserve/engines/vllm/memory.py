@@ -136,7 +136,11 @@ class _Holding:
 
     def state_bytes(self) -> int:
         """Of recurrent state and windows, on the stage with the most."""
-        bounded = [each.spec for each in self.pool.grouping.groups if each.spec.growth is not Growth.FULL]
+        bounded = [
+            each.spec
+            for each in self.pool.grouping.groups
+            if each.spec.growth not in {Growth.FULL, Growth.STATES}
+        ]
         blocks = sum(spec.blocks(self.start.length, self.pool.in_flight) for spec in bounded)
         return max(self.pool.grouping.stage_bytes) * blocks
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from canserve.memory.cache.spec import Growth, Spec
+from canserve.memory.cache.spec import Spec
 from canserve.memory.unserved import Unserved
 
 
@@ -106,7 +106,7 @@ def unify(specs: Sequence[Spec], pages: Pages) -> list[Spec]:
     largest = max(spec.page for spec in specs)
     if all(spec.page == largest for spec in specs):
         return list(specs)
-    growing = {spec.page for spec in specs if spec.growth is not Growth.STATE}
+    growing = {spec.page for spec in specs if not spec.recurrent}
     if pages is Pages.EQUAL and len(growing) > 1:
         raise Unequal(
             f"cannot keep in one pool layers with blocks of {min(growing)} and of {max(growing)} bytes"
@@ -115,9 +115,9 @@ def unify(specs: Sequence[Spec], pages: Pages) -> list[Spec]:
 
 
 def _unified(spec: Spec, largest: int, pages: Pages) -> Spec:
-    if spec.growth is not Growth.STATE and largest % spec.page == 0:
+    if not spec.recurrent and largest % spec.page == 0:
         return spec.longer(largest // spec.page)
-    if pages is Pages.PADDED or spec.growth is Growth.STATE:
+    if pages is Pages.PADDED or spec.recurrent:
         return replace(spec, page=largest)
     raise Unequal(
         f"cannot keep in one pool layers whose blocks differ: one of {spec.page} bytes does not divide {largest}"

@@ -58,6 +58,10 @@ def cache_dtype(name: str) -> CacheDtype | None:
     return PACKED.get(name)
 
 
+NVFP4_LATENT = "nvfp4_ds_mla"
+"""Latent attention's own nvfp4, whose rotary part is fp8: 352 bytes of rank 512 (vLLM 0.30.0, mla_attention.py)."""
+
+
 def _packed(name: str, bits: float, extra: int) -> CacheDtype:
     return CacheDtype(name, Storage(bits, extra), Storage(bits, extra))
 
@@ -75,6 +79,7 @@ PACKED: dict[str, CacheDtype] = {
         _packed("nvfp4", 4.5, 0),
         _packed("nvfp4_4over6", 4.5, 0),
         _packed("fp4_e2m1", 4.5, 0),
+        _packed(NVFP4_LATENT, 4.5, 0),
         _turbo("turboquant_k8v4", Storage(8), 4),
         _turbo("turboquant_4bit_nc", Storage(4, 2), 4),
         _turbo("turboquant_k3v4_nc", Storage(3, 2), 4),
@@ -98,6 +103,8 @@ def attention_row(layer: Attention, ranks: int, dtype: CacheDtype) -> int:
 
 def latent_row(layer: Latent, dtype: CacheDtype) -> int:
     """One row of rank and rotary part, the same on every tensor parallel rank."""
+    if dtype.name == NVFP4_LATENT:
+        return dtype.key.bytes(layer.kv_rank) + layer.rope_dim
     return dtype.key.bytes(layer.kv_rank + layer.rope_dim)
 
 

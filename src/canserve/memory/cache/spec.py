@@ -14,6 +14,7 @@ class Growth(StrEnum):
     WINDOW = "window"
     CHUNK = "chunk"
     STATE = "state"
+    STATES = "states"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,12 @@ class Spec:
     window: int = 0
     """Tokens of the window or chunk."""
     states: int = 1
-    """Blocks of state one sequence holds."""
+    """Blocks of state one sequence holds; where there is one for every block of tokens, beside them."""
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether it keeps state, whose page may be padded to any size."""
+        return self.growth in {Growth.STATE, Growth.STATES}
 
     def longer(self, times: int) -> Spec:
         """The same layer with blocks that many times as long."""
@@ -50,6 +56,8 @@ class Spec:
                 return parts(min(self.window + in_flight, length), self.block)
             case Growth.STATE:
                 return self.states
+            case Growth.STATES:
+                return parts(length, self.block) + self.states
 
 
 def parts(whole: int, part: int) -> int:
