@@ -253,6 +253,6 @@ def test_numbers_that_are_none_do_not_get_through(tmp_path: Path, field: str, va
     (tmp_path / "config.json").write_text(json.dumps(LLAMA | {field: value}))
     found = implied(read_model(str(tmp_path)))
     if isinstance(found, Known):
-        assert all(size >= 0 for tensor in found.value for size in tensor.shape)
+        assert all(size > 0 for tensor in found.value for size in tensor.shape)
     else:
         assert found.why.isprintable()

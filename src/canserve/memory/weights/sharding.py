@@ -110,7 +110,7 @@ def _edges(placement: Placement) -> tuple[range, ...]:
 
 def _across(how: Loading, parallel: Parallel) -> bool:
     """Whether replicas hold the experts together: always, or where they are spread over more than one of them."""
-    return how.across_replicas or parallel.ep > parallel.tp
+    return how.across_replicas or parallel.joined
 
 
 def _degrees(how: Loading, parallel: Parallel) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from canserve.memory.fields import Fields
+from canserve.memory.fields import Fields, Lacking
 from canserve.memory.layers.kinds import (
     Attention,
     Compressed,
@@ -50,13 +50,26 @@ class Text:
     @property
     def hidden(self) -> int:
         """Width of the residual stream."""
-        return self.fields.number("hidden_size", "n_embd", "d_model")
+        return _positive(self.fields, "hidden_size", "n_embd", "d_model")
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the embedding."""
+        return _positive(self.fields, "vocab_size")
+
+
+def _positive(fields: Fields, *names: str) -> int:
+    """A number that is not zero: a model of no bytes would fit everywhere. Raises Lacking."""
+    value = fields.number(*names)
+    if value == 0:
+        raise Lacking(fields.name(next(name for name in names if fields.has(name))), value)
+    return value
 
 
 def text(draft: Draft, model: Text) -> None:
     """List a decoder. Raises Lacking."""
     style, hidden = model.style, model.hidden
-    vocabulary = model.fields.number("vocab_size")
+    vocabulary = model.vocabulary
     with draft.under(style.root):
         draft.plain(f"{style.embedding}.weight", vocabulary, hidden)
         extras.before(draft, model.found, len(model.layers), hidden)
