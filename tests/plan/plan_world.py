@@ -27,7 +27,7 @@ VLLM_FLAGS = {
 SGLANG_FLAGS = {
     "--tensor-parallel-size": "value", "--pipeline-parallel-size": "value", "--data-parallel-size": "value",
     "--context-length": "value", "--mem-fraction-static": "value", "--nnodes": "value",
-    "--enable-ep-moe": "switch", "--disable-cuda-graph": "switch",
+    "--enable-ep-moe": "switch", "--disable-cuda-graph": "switch", "--enable-dp-attention": "switch",
 }  # fmt: skip
 
 FLAGS = {

@@ -145,3 +145,16 @@ def test_ray_joins_the_machines_of_a_third_engine() -> None:
         "--tool-call-parser qwen3_coder --session-len 4096"
     )
     assert isinstance(start(launch(made, placement(Parallel(1, 2), 2))), Missing)
+
+
+def test_experts_spread_over_replicas_leave_attention_alone_data_parallel() -> None:
+    made = build("sglang")
+    (process,) = started(made, placement(Parallel(2, 1, 2, 4), 4)).processes
+    assert "--tensor-parallel-size 4 --data-parallel-size 2 --enable-ep-moe --enable-dp-attention" in line(
+        process
+    )
+    without = launch(build("sglang", drop=("--enable-dp-attention",)), placement(Parallel(2, 1, 2, 4), 4))
+    assert isinstance(start(without), Missing)
+    (plain,) = started(made, placement(Parallel(2, 1, 2), 4)).processes
+    assert "--tensor-parallel-size 2 --data-parallel-size 2" in line(plain)
+    assert "--enable-dp-attention" not in line(plain)

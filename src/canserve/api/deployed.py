@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.layout import judge
-from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
+from canserve.checks.layout.asked import (
+    ATTENTION,
+    DATA,
+    EXPERTS,
+    PIPELINE,
+    SPREAD,
+    TENSOR,
+    degrees,
+    no_towers,
+    whole_encoder,
+)
 from canserve.checks.wish import normalized
 from canserve.engines import engine_named
 from canserve.facts import Cause, Fact, Known, Missing
@@ -21,6 +31,10 @@ from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device, Parallel
 from canserve.verdict import Finding, Skipped
 
+DECIDED = frozenset(
+    name.lstrip("-").replace("-", "_") for name in (*TENSOR, *PIPELINE, *DATA, *EXPERTS, *SPREAD, ATTENTION)
+)
+"""Options that the layout says."""
 MOST = 64
 """Accelerators that one machine may be taken to have without saying so."""
 
@@ -100,4 +114,4 @@ def _options(flags: Mapping[str, str | None]) -> dict[str, object]:
         except ValueError:
             continue  # no name that an option of the memory rules has
         found[name] = known
-    return found
+    return {name: value for name, value in found.items() if name not in DECIDED}

@@ -25,6 +25,11 @@ class Parallel:
         """How many accelerators it takes."""
         return self.tp * self.pp * self.dp
 
+    @property
+    def joined(self) -> bool:
+        """Whether experts are spread over more ranks than one replica has: only attention is data parallel then."""
+        return self.dp > 1 and self.ep > self.tp
+
 
 @dataclass(frozen=True, slots=True)
 class Rank:

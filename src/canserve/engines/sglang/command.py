@@ -16,8 +16,10 @@ OPTIONS = {"context": "context_length", "sequences": "max_running_requests"}
 DEGREES = frozenset({
     "tp_size", "tensor_parallel_size", "pp_size", "pipeline_parallel_size", "dp_size", "data_parallel_size",
     "ep_size", "expert_parallel_size", "enable_ep_moe", "nnodes", "node_rank", "dist_init_addr",
+    "enable_dp_attention",
 })  # fmt: skip
 """Options that the layout decides."""
+ATTENTION = "--enable-dp-attention"
 PORT = 5000
 
 
@@ -44,6 +46,7 @@ def start(launch: Launch) -> Fact[Start]:
     for degree, names in (
         (parallel.pp, ("--pipeline-parallel-size", "--pp-size")),
         (parallel.ep, ("--expert-parallel-size", "--ep-size", "--enable-ep-moe")),
+        (1 + parallel.joined, (ATTENTION,)),
         (len(hosts), ("--nnodes",)),
     ):
         if degree > 1 and flags.first(*names) is None:
@@ -51,7 +54,7 @@ def start(launch: Launch) -> Fact[Start]:
                 Cause.UNAVAILABLE, f"{subject} has no flag {names[0]}", launch.build.flags.evidence,
                 "choose a layout without it, or a build that has it",
             )  # fmt: skip
-    if len(hosts) > 1 and parallel.dp > 1 and not launch.options.get("enable_dp_attention"):
+    if len(hosts) > 1 and parallel.dp > 1 and not parallel.joined:
         return Missing(
             Cause.UNAVAILABLE,
             "data-parallel replicas over several machines are deployments of their own",
@@ -89,8 +92,10 @@ def _start(launch: Launch, flags: Flags) -> Start:
 def _degrees(launch: Launch, flags: Flags) -> Words:
     parallel = launch.placement.parallel
     words: list[str] = []
+    # Where only attention is data parallel, the tensor parallel size counts the ranks of all replicas.
+    ranks = parallel.tp * parallel.dp if parallel.joined else parallel.tp
     for degree, names in (
-        (parallel.tp, ("--tensor-parallel-size", "--tp-size")),
+        (ranks, ("--tensor-parallel-size", "--tp-size")),
         (parallel.pp, ("--pipeline-parallel-size", "--pp-size")),
         (parallel.dp, ("--data-parallel-size", "--dp-size")),
     ):
@@ -99,4 +104,6 @@ def _degrees(launch: Launch, flags: Flags) -> Words:
     if parallel.ep > 1:
         sized = flags.first("--expert-parallel-size", "--ep-size")
         words += (sized, str(parallel.ep)) if sized is not None else ("--enable-ep-moe",)
+    if parallel.joined:
+        words.append(ATTENTION)
     return tuple(words)

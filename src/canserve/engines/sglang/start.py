@@ -73,7 +73,7 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
     if length is None:
         raise Lacking("max_position_embeddings")
     mib = request.devices[0].total // MIB
-    chunk, graphs = _batch(options, rules, mib, request.placement.parallel.tp)
+    chunk, graphs = _batch(options, rules, mib, _ranks(request.placement) // request.placement.parallel.pp)
     after = _after_capture(options, rules, model)
     fraction, why = _fraction(_Fraction(options, rules, model, request.placement, mib, chunk, graphs, after))
     rings = _rings(request, options, rules, model)
@@ -129,7 +129,7 @@ def _drafting(options: Options) -> str:
 
 def _attention_ranks(options: Options, placement: Placement) -> int:
     """With data-parallel attention every replica keeps the cache of its own sequences."""
-    if options.flag("enable_dp_attention"):
+    if options.flag("enable_dp_attention") and placement.parallel.dp == 1:
         return max(placement.parallel.tp // (options.number("dp_size", "dp", default=1) or 1), 1)
     return placement.parallel.tp
 
@@ -187,24 +187,37 @@ def _by_degree(rule: Mapping[str, Any], it: _Fraction) -> float:
     return float(next(share for degree, share in rule["steps"] if it.placement.parallel.tp >= degree))
 
 
+def _ranks(placement: Placement) -> int:
+    """What the engine multiplies: its tensor parallel size counts all replicas where only attention is apart."""
+    parallel = placement.parallel
+    return parallel.tp * parallel.pp * (parallel.dp if parallel.joined else 1)
+
+
+def _apart(it: _Fraction) -> bool:
+    """Whether attention is data parallel."""
+    return it.placement.parallel.joined or it.options.flag("enable_dp_attention")
+
+
 def _by_tier(rule: Mapping[str, Any], it: _Fraction) -> float:
-    ranks = it.placement.parallel.tp * it.placement.parallel.pp
+    ranks = _ranks(it.placement)
     _, base, each = next(row for row in rule["steps"] if it.mib < row[0])
     reserved = base + each * ranks
     if drafting := _drafting(it.options):
         reserved += 6144 if drafting == "STANDALONE" else rule["drafted"]
-    return float(reserved + (rule["replicas"] if it.options.flag("enable_dp_attention") else 0))
+    return float(reserved + (rule["replicas"] if _apart(it) else 0))
 
 
 def _by_parts(rule: Mapping[str, Any], it: _Fraction) -> float:
-    ranks = it.placement.parallel.tp * it.placement.parallel.pp
+    ranks = _ranks(it.placement)
     if it.after and "after_capture" in rule:
         return float(rule["after_capture"] + rule["rank"] * ranks)
     reserved = rule["constant"] + rule["token"] * max(it.chunk, 2048) + rule["rank"] * ranks
     graphs = 0 if it.options.flag("disable_cuda_graph") and rule.get("after_capture") else it.graphs
     reserved += rule["graph"] * graphs
-    if it.options.flag("enable_dp_attention"):
-        replicas = it.options.number("dp_size", "dp", default=1) or 1
+    if _apart(it):
+        replicas = it.placement.parallel.dp
+        if replicas == 1:
+            replicas = it.options.number("dp_size", "dp", default=1) or 1
         reserved += graphs * replicas * (4.5 if graphs > 300 else 3)
     if rule.get("pieces") and not it.options.flag("disable_piecewise_cuda_graph"):
         latent = any(isinstance(mixer, Latent) for layer in it.model.layers for mixer in layer.mixers)
