@@ -11,7 +11,7 @@ import pytest
 
 from canserve.facts import Known
 from canserve.memory.quantity import GIB
-from canserve.memory.weights.implied import implied_tensors
+from canserve.memory.weights.implied import implied, implied_tensors
 from canserve.memory.weights.loading import Loading, loading
 from canserve.memory.weights.sharding import rank_weights
 from canserve.memory.weights.stored import stored
@@ -148,6 +148,18 @@ def test_layers_ahead_are_loaded_when_asked(root: Path) -> None:
     assert 0.3 * GIB < towers < 0.6 * GIB
     whole = values(tensors.value, replace(how, whole_towers=True), two)[0]
     assert 1.8 * towers < whole - base + towers < 2.05 * towers
+
+
+def test_copies_of_embedding_and_head_in_layers_ahead_are_shared(shared: Path) -> None:
+    model = read_model(str(shared / "models" / "deepseek-ai__DeepSeek-V3"))
+    tensors, how = implied(model), loading(model)
+    assert isinstance(tensors, Known)
+    base, more = (
+        rank_weights(tensors.value, replace(how, ahead=ahead), layout(8, layers=(61,)))[0]
+        for ahead in (False, True)
+    )
+    assert 1.3 * GIB < more.value - base.value < 1.6 * GIB  # an eighth of 11.5 G parameters in eight bits
+    assert more.high - base.high > 1.7 * GIB
 
 
 def test_the_founding_pair(root: Path) -> None:

@@ -17,6 +17,8 @@ from canserve.subjects.tensor import BITS, Tensor, size
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks|block|blk)\.(\d{1,5})\.")
 _JOINS = re.compile(r"layers\.(\d{1,5})\.(?:eh_proj|enorm|hnorm|shared_head|nextn)\b")
+_COPIES = re.compile(r"\.(?:embed_tokens|shared_head\.head)\.weight$")
+"""What layers that predict ahead bring along of the embedding and the head."""
 _EXPERTS = re.compile(
     r"experts\.\*\.|\.experts\.(?!\d)\w+|\.moe\.\w+_proj\.|_exps\.|block_sparse_moe\.(in|out)put_linear"
 )
@@ -124,9 +126,13 @@ def share(tensor: Tensor, found: Spot, how: Loading, ranks: int) -> Span:
     dtype = dtype_on(tensor, found, how)
     shape = tensor.shape
     whole = _size(shape, dtype)
-    if found.place in {Place.EMBEDDING, Place.HEAD} and len(shape) == 2:
+    copied = found.place is Place.AHEAD and _COPIES.search(tensor.name) is not None
+    if (copied or found.place in {Place.EMBEDDING, Place.HEAD}) and len(shape) == 2:
         rows = -(-shape[0] // how.vocabulary) * how.vocabulary
-        return _exact(_size((-(-rows // ranks), shape[1]), dtype))
+        cut = _size((-(-rows // ranks), shape[1]), dtype)
+        return (
+            Span(0, 0, cut) if copied else _exact(cut)
+        )  # engines share what is the same, where it is at hand
     if ranks == 1 or found.cut == "whole" or (found.place is Place.TOWER and how.whole_towers):
         return _exact(whole)
     layer = how.layers[found.layer] if 0 <= found.layer < len(how.layers) else None
