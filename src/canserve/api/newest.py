@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from canserve.api import BuildReport, Judged, Options, judge, with_transformers
 from canserve.checks.case import Wish
 from canserve.facts import Fact, Known, Missing
 from canserve.index.rebuild import NOT_HELD, build_at
-from canserve.index.runs import Release, column_of
+from canserve.index.runs import Release, column_of, settled
 from canserve.index.since import LISTED, Question, Since, Stretch, left_out, since
 from canserve.index.watched import Indexed
 from canserve.subjects.build import Build
@@ -122,11 +120,7 @@ def _newest_first(found: Since, stretches: Iterable[Stretch]) -> list[Release]:
     at = {release.version: position for position, release in enumerate(releases)}
     spans = [range(at[s.run.first.version], at[s.run.last.version] + 1) for s in stretches]
     chosen = [releases[position] for span in spans for position in span]
-    return sorted(chosen, key=lambda release: (_settled(release), at[release.version]), reverse=True)
-
-
-def _settled(release: Release) -> bool:
-    return not release.yanked and not Version(release.version).is_prerelease
+    return sorted(chosen, key=lambda release: (settled(release), at[release.version]), reverse=True)
 
 
 def _beside(version: str | None, build: Fact[Build]) -> Fact[Build]:
@@ -180,7 +174,7 @@ def _notes(found: Since, chosen: Release, passed_over: Sequence[BuildReport]) ->
 
 def _why_not(found: Since, newest: Release) -> str:
     last = found.stretches[-1]
-    if not _settled(newest) and last.answer.usable == "yes":
+    if not settled(newest) and last.answer.usable == "yes":
         return "it is a pre-release or was withdrawn"
     return last.answer.because or "it does not serve the architecture"
 

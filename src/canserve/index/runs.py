@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.version import Version
+
 from canserve.index.shelf import Shelf, expand
 
 
@@ -27,6 +29,11 @@ class Release:
     def evidence(self) -> str:
         """What was read of it."""
         return f"{self.file} sha256:{self.sha256[:16]}"
+
+
+def settled(release: Release) -> bool:
+    """Whether it is one that people install: no pre-release, and not withdrawn."""
+    return not release.yanked and not Version(release.version).is_prerelease
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import Version
 
 from canserve.api.released import SinceReport
-from canserve.index.runs import Release, Run
+from canserve.index.runs import Release, Run, settled
 from canserve.index.since import Answers, Since, Stretch
 from canserve.render.escape import code, markdown
 from canserve.render.matrix_text import dated
@@ -117,17 +117,17 @@ def _whole(one: Since, runs: Sequence[Run]) -> str:
     """``since 0.17.0 (2026-03-07)``, from the first release to the last, and whether there are gaps."""
     first, last = runs[0].first, runs[-1].last
     said = f"since {_dated(first)}" if one.current(runs[-1]) else f"{_span(Run(first, last, 2))}, no longer"
-    if Version(first.version).is_prerelease and (final := _first_final(one, runs)) is not None:
+    if not settled(first) and (final := _first_final(one, runs)) is not None:
         said += f", first final release {_dated(final)}"
     return f"{said}, with gaps" if len(runs) > 1 else said
 
 
 def _first_final(one: Since, runs: Iterable[Run]) -> Release | None:
-    """The first release of these that is no pre-release."""
+    """The first of these that is neither a pre-release nor withdrawn."""
     at = {release.version: position for position, release in enumerate(one.column.releases)}
     for run in runs:
         for release in one.column.releases[at[run.first.version] : at[run.last.version] + 1]:
-            if not Version(release.version).is_prerelease:
+            if settled(release):
                 return release
     return None
 
