@@ -59,7 +59,7 @@ def spread(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 def degree(flag: str, what: str) -> Callable[[F], F]:
     """An option for one degree of parallelism."""
-    return click.option(flag, type=click.IntRange(1, MANY), metavar="N", help=what)
+    return click.option(flag, type=click.IntRange(1), metavar="N", help=what)
 
 
 @click.command("plan")
@@ -77,9 +77,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     "-b", "--build", "builds", multiple=True, metavar="BUILD", help="A build; else the newest that suit."
 )
 @click.option("--context", callback=tokens, metavar="N", help="Tokens of the longest sequence, such as 256k.")
-@click.option(
-    "--concurrency", type=click.IntRange(1, 1 << 30), metavar="N", help="Sequences of that length at once."
-)
+@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Sequences of that length at once.")
 @degree("--tp", "Tensor parallel; of --tp, --pp and --dp those not named are 1 then.")
 @degree("--pp", "Pipeline stages.")
 @degree("--dp", "Data parallel replicas.")
@@ -91,9 +89,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     metavar="[N]",
     help="Spread experts over N ranks, or over all.",
 )
-@click.option(
-    "--gpus", type=click.IntRange(1, MANY), metavar="N", help="Use so many accelerators of each machine."
-)
+@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Use so many accelerators of each machine.")
 @click.option(
     "-e",
     "--engine-arg",
