@@ -402,3 +402,13 @@ def test_an_encoder_that_its_class_always_cuts_is_not_healed_by_the_flag() -> No
     healed = judged("vision-heads-divide", seen(VISION), 8)
     assert isinstance(healed, No)
     assert "--mm-encoder-tp-mode data" in healed.fix
+
+
+def test_attention_of_replicas_is_kept_apart_by_classes_that_are_known_to() -> None:
+    asked = question(MOE, engine="sglang", version="0.5.9")
+    assert isinstance(judged("data-parallel-allowed", asked, 2, 1, 4, 8), Yes)
+    other = question({**MOE, "architectures": ["Other"]}, engine="sglang", version="0.5.9")
+    assert isinstance(judged("data-parallel-allowed", other, 2, 1, 4, 8), Unknown)
+    old = question(MOE, engine="sglang", version="0.4.6")
+    assert isinstance(judged("data-parallel-allowed", old, 2, 1, 4, 8), Unknown)
+    assert isinstance(judged("data-parallel-allowed", question(MOE), 2, 1, 4, 8), Yes)

@@ -19,7 +19,7 @@ TABLES = {
     ),
     "broken.toml": ("broken",),
     "speed.toml": ("constant", "link"),
-    "parallel.toml": ("tensor", "experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision"),
+    "parallel.toml": ("tensor", "experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision", "attention"),
 }  # fmt: skip
 
 

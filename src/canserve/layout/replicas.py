@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from canserve.facts import Known, Missing
 from canserve.layout.question import Question
-from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
+from canserve.layout.ruling import Constraint, Looked, Ruling, missing, no, unknown, yes
+from canserve.rules.parallel import of_class
+from canserve.rules.table import Row
 from canserve.subjects.parallel import Parallel, Placement, Rank
 from canserve.verdict import Unknown
 
@@ -22,7 +24,9 @@ def _allowed(question: Question, parallel: Parallel) -> Ruling | None:
     where = rule.value.values["replicas"]
     if where == "none":
         return no("this release has no data parallelism", rule, heals=("start several deployments",))
-    if where == "one machine" and parallel.ep == 1:
+    if parallel.joined:
+        return _joined(question, parallel, rule.value, rule)
+    if where == "one machine":
         most = max((host.gpus for host in question.hosts), default=0)
         if parallel.ranks > most:
             return no(
@@ -31,6 +35,20 @@ def _allowed(question: Question, parallel: Parallel) -> Ruling | None:
                 heals=("start one deployment a machine",),
             )
     return yes(f"this release runs {parallel.dp} data parallel replicas", rule)
+
+
+def _joined(question: Question, parallel: Parallel, row: Row, rule: Looked) -> Ruling:
+    """Attention alone is data parallel: whether the model's class can do that."""
+    names = question.model.architectures
+    if row.values["attention"] == "all":
+        return yes(f"this release runs {parallel.dp} replicas that share their experts", rule)
+    if isinstance(names, Missing):
+        return missing(names)
+    known = of_class("attention", question.engine, question.version, names.value)
+    if isinstance(known, Known) and known.value is not None:
+        return yes(f"{', '.join(names.value)} keeps the attention of {parallel.dp} replicas apart", known)
+    because = "whether the model's class keeps the attention of replicas apart was not read"
+    return unknown(because, "start it once, or use tensor parallelism alone", names, rule)
 
 
 def straddling(question: Question, placement: Placement) -> tuple[tuple[str, Unknown], ...]:

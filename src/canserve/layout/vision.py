@@ -6,7 +6,7 @@ from canserve.facts import Known, Missing
 from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling, missing, no, unknown, yes
 from canserve.layout.shape import vision_heads
-from canserve.rules.parallel import vision
+from canserve.rules.parallel import of_class
 from canserve.rules.table import Row
 from canserve.subjects.parallel import Parallel
 
@@ -34,7 +34,7 @@ def _heads(question: Question, parallel: Parallel) -> Ruling | None:
     named = flag.value.text("flag") if isinstance(flag, Known) and flag.value is not None else None
     heals = (f"keep the vision encoder whole ({named})",) if named and able else ()
     said = f"{heads.value} heads of the vision encoder do not divide by tensor parallel {tp}"
-    match vision(question.engine, question.version, names.value):
+    match of_class("vision", question.engine, question.version, names.value):
         case Known(Row() as row, evidence) if row.values["heads"] == "divide":
             return no(said, heads, names, Known(None, evidence), heals=heals)
         case Known(Row(), evidence):

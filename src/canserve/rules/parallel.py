@@ -49,11 +49,11 @@ def _missing(words: str, why: str) -> Missing:
 
 
 @cache
-def vision(engine: str, version: str, architectures: tuple[str, ...]) -> Fact[Row | None]:
-    """How the vision encoder of one of these classes is cut; ``Known(None)``: no row knows the class."""
-    for each in load(FILE).rows("vision"):
+def of_class(section: str, engine: str, version: str, architectures: tuple[str, ...]) -> Fact[Row | None]:
+    """The row of ``vision`` or ``attention`` for one of these classes; ``Known(None)``: no row knows the class."""
+    for each in load(FILE).rows(section):
         named = each.values["engine"] == engine and set(architectures) & set(each.texts("architectures"))
         if named and covers(each.text("releases"), version):
-            words = f"{engine} {version}: the vision encoder of {', '.join(architectures)}"
+            words = f"{engine} {version}: {section} of {', '.join(architectures)}"
             return Known(each, (each.evidence(words),))
     return Known(None)
