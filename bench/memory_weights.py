@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from canserve.engines import engine_named
-from canserve.facts import Missing
+from canserve.facts import Known, Missing
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import Request
 from canserve.probes.model.reading import read_model
@@ -185,6 +185,25 @@ def config_of(case: Case, shared: Path) -> Config | None:
     return config
 
 
+def model_for(case: Case, shared: Path) -> Model | str:
+    """The model of a case, or why there is none that is certainly the one that was logged."""
+    config = config_of(case, shared)
+    if config is None:
+        return "no config here, and none that certainly has its parameters"
+    if case.model in DERIVED or case.config is None:
+        return model_of(config)
+    model = read_model(str(case.config.parent))
+    said = {row["id"]: str(row.get("quantization")) for row in _rows(shared)}.get(case.id, "")
+    known = model.quantization.value if isinstance(model.quantization, Known) else None
+    if "mixed" in said and (known is None or "mixed" not in known.method):
+        return f"the log says {said}, the files here {known.method if known else 'nothing'}"
+    return model
+
+
+def _rows(shared: Path) -> list[Config]:
+    return [json.loads(line) for line in (shared / "cases" / "memory_logs.jsonl").read_text().splitlines()]
+
+
 def model_of(config: Config) -> Model:
     """A model with this config and nothing else."""
     with tempfile.TemporaryDirectory() as folder:
@@ -207,14 +226,11 @@ def judged(shared: Path) -> Iterator[Judged | str]:
         printed = case.printed.get("weights")
         if printed is None:
             continue
-        config = config_of(case, shared)
-        if config is None:
-            yield f"{case.id} {case.model}: no config here, and none that certainly has its parameters"
+        model = model_for(case, shared)
+        if isinstance(model, str):
+            yield f"{case.id} {case.model}: {model}"
             continue
-        if "NVFP4" in case.model and "quantization_config" not in json.dumps(config):
-            yield f"{case.id} {case.model}: the config here does not say how it is quantized"
-            continue
-        asked = request(case, model_of(config), case.options)
+        asked = request(case, model, case.options)
         found = asked if isinstance(asked, Missing) else own_weights(asked, case.engine)
         if isinstance(found, Missing):
             yield f"{case.id} {case.model}: {found.why}"

@@ -256,3 +256,36 @@ def test_numbers_that_are_none_do_not_get_through(tmp_path: Path, field: str, va
         assert all(size > 0 for tensor in found.value for size in tensor.shape)
     else:
         assert found.why.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("folder", "joined", "parts"),
+    [
+        (
+            "deepseek-ai__DeepSeek-V3",
+            "model.layers.61.eh_proj.weight",
+            {"model.layers.61.shared_head.head.weight"},
+        ),
+        (
+            "Qwen__Qwen3.5-35B-A3B",
+            "mtp.fc.weight",
+            {"mtp.layers.0.mlp.experts.*.up_proj.weight", "mtp.norm.weight"},
+        ),
+        (
+            "XiaomiMiMo__MiMo-7B-Base",
+            "model.mtp_layers.0.input_proj.weight",
+            {"model.mtp_layers.0.mlp.up_proj.weight"},
+        ),
+        (
+            "nvidia__NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4",
+            "mtp.layers.0.eh_proj.weight",
+            {"mtp.layers.0.mixer.q_proj.weight", "mtp.layers.1.mixer.experts.*.up_proj.weight"},
+        ),
+        ("deepseek-ai__DeepSeek-V4-Flash", "mtp.0.e_proj.weight", {"mtp.0.ffn.experts.*.w1.weight"}),
+    ],
+)
+def test_layers_that_predict_ahead(shared: Path, folder: str, joined: str, parts: set[str]) -> None:
+    config = json.loads((shared / "models" / folder / "config.json").read_text())
+    tensors = implied_tensors(config, None)
+    ahead = {each.name for each in tensors} - {each.name for each in without_ahead(tensors)}
+    assert {joined} | parts <= ahead

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from canserve.memory.fields import Lacking
 from canserve.memory.layers.kinds import Attention, Experts, Layer, Mlp
+from canserve.memory.layers.mixers import mixers
+from canserve.memory.layers.mlps import mlps
+from canserve.memory.layers.pattern import LETTERS, WORDS
 from canserve.memory.weights.blocks.draft import Draft
 from canserve.memory.weights.blocks.text import Text, decoder_layer
 
@@ -66,6 +70,26 @@ def _mimo(draft: Draft, model: Text, count: int) -> None:
             decoder_layer(draft, replace(_last(model), number=number), model)
 
 
+def _nemotron(draft: Draft, model: Text, count: int) -> None:
+    """Nemotron-H: a pattern of layers of its own for each step, joined by its first and ended by its last."""
+    hidden, found = model.hidden, model.found
+    letters = model.fields.text("mtp_hybrid_override_pattern")
+    listed = model.fields.sequence("mtp_layers_block_type") or ()
+    words = [LETTERS.get(each, "") for each in letters] or [WORDS.get(str(each), "") for each in listed]
+    if "" in words or not 0 < len(words) <= MAX_AHEAD:
+        raise Lacking(model.fields.name("mtp_hybrid_override_pattern"), letters or None)
+    for number, word in enumerate(words * count):
+        with draft.under(f"mtp.layers.{number}"):
+            if number % len(words) == 0:
+                draft.norm("enorm", hidden)
+                draft.norm("hnorm", hidden)
+                draft.linear("eh_proj", hidden, 2 * hidden)
+            if number % len(words) == len(words) - 1:
+                draft.norm("final_layernorm", hidden)
+            layer = Layer(number, mixers(found, number, word), mlps(found, number, word))
+            decoder_layer(draft, layer, model)
+
+
 def _compressed(draft: Draft, model: Text, count: int) -> None:
     """DeepSeek V4: two projections, and streams of its own; no compressor."""
     from canserve.memory.layers.kinds import Compressed
@@ -99,5 +123,6 @@ LISTERS: Mapping[str, Callable[[Draft, Text, int], None]] = {
     "qwen3_5": _qwen,
     "qwen3_5_moe": _qwen,
     "mimo": _mimo,
+    "nemotron_h": _nemotron,
 }
 """Families whose checkpoints hold such layers in a known form; elsewhere none are listed."""
