@@ -11,6 +11,7 @@ import pytest
 
 from canserve.facts import Known
 from canserve.memory.quantity import GIB
+from canserve.memory.weights.cuts import Place, layers_ahead, spot
 from canserve.memory.weights.implied import implied, implied_tensors
 from canserve.memory.weights.loading import Loading, loading
 from canserve.memory.weights.sharding import rank_weights
@@ -148,6 +149,13 @@ def test_layers_ahead_are_loaded_when_asked(root: Path) -> None:
     assert 0.3 * GIB < towers < 0.6 * GIB
     whole = values(tensors.value, replace(how, whole_towers=True), two)[0]
     assert 1.8 * towers < whole - base + towers < 2.05 * towers
+
+
+def test_a_module_that_predicts_ahead_numbers_its_own_layers() -> None:
+    names = ["backbone.layers.0.norm.weight", "mtp.layers.0.enorm.weight", "model.layers.9.eh_proj.weight"]
+    assert layers_ahead(names) == {9}
+    places = [spot(name, layers_ahead(names)).place for name in names]
+    assert places == [Place.LAYER, Place.AHEAD, Place.AHEAD]
 
 
 def test_copies_of_embedding_and_head_in_layers_ahead_are_shared(shared: Path) -> None:

@@ -16,7 +16,7 @@ from canserve.subjects.tensor import BITS, Tensor, size
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks|block|blk)\.(\d{1,5})\.")
-_JOINS = re.compile(r"layers\.(\d{1,5})\.(?:eh_proj|enorm|hnorm|shared_head|nextn)\b")
+_JOINS = re.compile(r"^(?:(?!mtp|nextn)\w+\.)*layers\.(\d{1,5})\.(?:eh_proj|enorm|hnorm|shared_head|nextn)\b")
 _COPIES = re.compile(r"\.(?:embed_tokens|shared_head\.head)\.weight$")
 """What layers that predict ahead bring along of the embedding and the head."""
 _EXPERTS = re.compile(
