@@ -289,3 +289,14 @@ def test_layers_that_predict_ahead(shared: Path, folder: str, joined: str, parts
     tensors = implied_tensors(config, None)
     ahead = {each.name for each in tensors} - {each.name for each in without_ahead(tensors)}
     assert {joined} | parts <= ahead
+
+
+def test_the_order_of_dimensions_is_no_contradiction(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    turned = tuple(replace(each, shape=(1, *reversed(each.shape))) for each in implied_tensors(LLAMA, None))
+    assert contradictions(replace(read_model(str(tmp_path)), tensors=Known(turned))) == ()
+    wrong = tuple(replace(each, dtype="F8_E4M3") for each in turned)
+    assert (
+        "dtype F8_E4M3 in the headers"
+        in contradictions(replace(read_model(str(tmp_path)), tensors=Known(wrong)))[0]
+    )

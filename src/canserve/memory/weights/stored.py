@@ -56,7 +56,7 @@ def _compared(found: tuple[Tensor, ...], meant: tuple[Tensor, ...], depth: int |
     headers, config = {each.name: each for each in found}, {each.name: each for each in meant}
     both = [name for name in headers if name in config]
     notes = [
-        _differ(both, "shape", {n: (_shape(headers[n].shape), _shape(config[n].shape)) for n in both}),
+        _differ(both, "shape", {n: _shapes(headers[n].shape, config[n].shape) for n in both}),
         _differ(both, "copies", {n: (str(headers[n].copies), str(config[n].copies)) for n in both}),
         _differ(both, "dtype", {n: _kinds(headers[n], config[n]) for n in both}),
         _layers(headers, depth) if both else None,
@@ -72,6 +72,12 @@ def _differ(names: Sequence[str], what: str, values: dict[str, tuple[str, str]])
     name = different[0]
     more = f", and {len(different) - 1} more" if len(different) > 1 else ""
     return f"{name}: {what} {values[name][0]} in the headers, {values[name][1]} by the config{more}"
+
+
+def _shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[str, str]:
+    """Two shapes; the order of dimensions, and those of one, are a matter of taste."""
+    alike = sorted(size for size in one if size != 1) == sorted(size for size in other if size != 1)
+    return ("alike", "alike") if alike else (_shape(one), _shape(other))
 
 
 def _shape(shape: tuple[int, ...]) -> str:
