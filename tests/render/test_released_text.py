@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from canserve.api.released import SinceReport
@@ -9,6 +11,7 @@ from canserve.index.matrix import Matrix
 from canserve.index.names import Subject, named
 from canserve.index.runs import Column, Release, Run
 from canserve.index.since import Answer, Answers, Dropped, Since, Stretch
+from canserve.render.matrix_page import matrix_page
 from canserve.render.matrix_text import matrix_markdown, matrix_text, spans_of
 from canserve.render.page import Look
 from canserve.render.since_text import since_markdown, since_text
@@ -136,3 +139,19 @@ def test_runs_are_told_as_they_are() -> None:
     runs = (Run(RELEASES[0], RELEASES[0], 1), Run(RELEASES[2], RELEASES[3], 2))
     assert spans_of(runs, current=False) == "1.0rc1, 1.1 to 1.2"
     assert spans_of(runs, current=True) == "1.0rc1, 1.1+"
+
+
+def test_bars_stay_inside_their_track() -> None:
+    """An engine that is years older than all others begins at the edge."""
+    old = Column("old", "2026-12-01", (Release("0.1", "2019-01-01"), Release("0.2", "2020-01-01"), *RELEASES))
+    rows = {
+        "Old": {"old": (Run(old.releases[0], old.releases[1], 2),)},
+        "Long": {
+            "old": (Run(old.releases[0], old.releases[-1], 7),),
+            "eng": (Run(RELEASES[4], RELEASES[4], 1),),
+        },
+    }
+    page = matrix_page((Matrix("architectures", (old, COLUMN), rows, {}),))
+    bars = [tuple(map(float, found)) for found in re.findall(r"left:([\d.]+)%;width:([\d.]+)%", page)]
+    assert bars == [(0.0, 0.0), (0.0, 100.0), (99.0, 0.0)]
+    assert "2026-01 to 2026-05" in page

@@ -72,9 +72,10 @@ def matrix_page(tables: Sequence[Matrix]) -> str:
 
 def _about(columns: Sequence[Column]) -> str:
     count = sum(len(column.releases) for column in columns)
+    start, end = (date.fromordinal(max(day, 1)).strftime("%Y-%m") for day in _span(columns))
     return (
         f"Read from the files of {count:,} releases of {len(columns)} engines, with canserve's index"
-        f" {dated(columns)}. A bar shows when the releases that list a name came out."
+        f" {dated(columns)}. A bar shows when the releases that list a name came out, {start} to {end}."
     )
 
 
@@ -160,14 +161,22 @@ def _bar(run: Run, span: tuple[int, int], current: bool) -> str:
     first = _day(run.first.date) or start
     last = end if current else (_day(run.last.date) or first)
     scale = 100 / max(end - start, 1)
-    left, width = min((first - start) * scale, 99), max(last - first, 0) * scale
+    left = min(max(first - start, 0) * scale, 99)
+    width = max(last - max(first, start), 0) * scale
     return f'<u style="left:{left:.1f}%;width:{width:.1f}%"></u>'
 
 
 def _span(columns: Sequence[Column]) -> tuple[int, int]:
-    """First and last day of all releases, so that bars of different engines can be compared."""
-    days = [day for column in columns for release in column.releases if (day := _day(release.date))]
-    return (min(days), max(days)) if days else (0, 1)
+    """First and last day that bars show, the same for all engines, so that they can be compared.
+
+    They begin with the second engine that there was: one that is years older than all others would leave them
+    no room. What is older is drawn at the edge.
+    """
+    days = [[day for release in column.releases if (day := _day(release.date))] for column in columns]
+    starts = sorted(min(found) for found in days if found)
+    if not starts:
+        return 0, 1
+    return starts[min(1, len(starts) - 1)], max(max(found) for found in days if found)
 
 
 def _day(text: str) -> int | None:
