@@ -300,3 +300,24 @@ def test_the_order_of_dimensions_is_no_contradiction(tmp_path: Path) -> None:
         "dtype F8_E4M3 in the headers"
         in contradictions(replace(read_model(str(tmp_path)), tensors=Known(wrong)))[0]
     )
+
+
+def test_internvl_counts_as_published() -> None:
+    config = {
+        "model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "downsample_ratio": 0.5,
+        "llm_config": {
+            "model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+            "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 151674, "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+            "patch_size": 14, "image_size": 448, "qkv_bias": True, "qk_normalization": False,
+            "norm_type": "layer_norm",
+        },
+    }  # fmt: skip
+    assert total(config) == 7_944_373_760  # as the Hub counts OpenGVLab/InternVL3-8B
+    found = names(config)
+    assert found["mlp1.1.weight"] == (3584, 4096)
+    assert "language_model.model.layers.27.mlp.up_proj.weight" in found
+    with pytest.raises(Lacking):
+        implied_tensors({key: config[key] for key in config if key != "downsample_ratio"}, None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from canserve.memory.fields import Fields, Lacking
 from canserve.memory.weights.blocks.audio import qwen2_audio, voxtral
 from canserve.memory.weights.blocks.draft import Draft
+from canserve.memory.weights.blocks.intern import internvit
 
 Tower = Callable[[Draft, Fields, Fields, int], None]
 """Lists a tower: the draft, the tower's config, the whole config, the decoder's width. Raises Lacking."""
@@ -369,6 +370,7 @@ WRAPPINGS: Mapping[str, Wrapping] = {
     "glm4v": Wrapping("model.language_model", "lm_head", glm4v),
     "glm4v_moe": Wrapping("model.language_model", "lm_head", glm4v),
     "step3p7": Wrapping("model", "lm_head", step),
+    "internvl_chat": Wrapping(*_OUTER, internvit),
     "voxtral": Wrapping(*_OUTER, voxtral, "audio_config"),
     "qwen2_audio": Wrapping(*_OUTER, qwen2_audio, "audio_config"),
 }
