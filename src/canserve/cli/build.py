@@ -27,7 +27,7 @@ def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> 
     """What one build offers, by its own files.
 
     BUILD is a release (NAME==VERSION), a wheel, a virtual environment, a source tree or an image
-    on disk (oci:FOLDER, oci-archive:FILE, docker-archive:FILE).
+    (oci:FOLDER, oci-archive:FILE, docker-archive:FILE, docker://HOST/REPOSITORY:TAG).
 
     \b
     canserve build vllm==0.17.1

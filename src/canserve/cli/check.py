@@ -79,8 +79,8 @@ def command(**chosen: Any) -> int:
     """Say whether these builds will serve MODEL.
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A BUILD is a release (NAME==VERSION), a wheel,
-    a virtual environment, a source tree or an image on disk (oci:FOLDER, oci-archive:FILE,
-    docker-archive:FILE). A MACHINE is a profile (`canserve machine --list` names them) or a cluster file.
+    a virtual environment, a source tree or an image (oci:FOLDER, oci-archive:FILE, docker-archive:FILE,
+    docker://HOST/REPOSITORY:TAG). A MACHINE is a profile (`canserve machine --list` names them) or a cluster file.
 
     Without any --build the release index answers: which release of each engine should I use? The newest that
     suits, judged by the same checks; exit code 0 when some engine has one.

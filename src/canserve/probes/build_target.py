@@ -20,7 +20,7 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.environment import Outside
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.folder import FolderTree
-from canserve.trees.image import SAVED
+from canserve.trees.image import SCHEMES
 from canserve.trees.index.client import Found, Index
 from canserve.trees.index.metadata import WithMetadata
 from canserve.trees.index.opening import open_archive, open_remote
@@ -29,7 +29,7 @@ from canserve.trees.names import printable, unavailable, unreadable
 from canserve.trees.secret import shown
 from canserve.trees.tree import Tree, TreeError
 
-IMAGES = ("docker://", "container://", "containers-storage:")
+IMAGES = ("container://", "docker-daemon:", "containers-storage:")
 """Images that are not read yet."""
 BESIDE = ("transformers", "torch")
 """Packages that are looked into beside an engine; the files of an image that are kept are chosen by these."""
@@ -76,12 +76,12 @@ def _open(target: str, means: Means) -> Opened | Missing:
     if target.startswith(IMAGES):
         return Missing(
             Cause.UNREACHED,
-            "images of engines and registries, and containers, are not read yet",
+            "containers, and images that a container engine holds, are not read yet",
             (Evidence(printable(target), "its name", "an image or container", whole=False),),
             "save it (docker save -o FILE IMAGE) and name docker-archive:FILE",
         )
-    if target.startswith(SAVED):
-        return _open_saved(target, means)
+    if target.startswith(SCHEMES):
+        return _open_image(target, means)
     name, at, rest = target.partition(" @ ")
     if at and (engine := _engine(name, means.engines)) is not None:
         opened = _open(rest.strip(), means)
@@ -143,7 +143,7 @@ def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Ope
     return Opened(tree, content, platforms, engine.name, None, found.notes)
 
 
-def _open_saved(target: str, means: Means) -> Opened:
+def _open_image(target: str, means: Means) -> Opened:
     from canserve.trees.image.opening import open_image
 
     packages = {*BESIDE, *(engine.package for engine in means.engines)}
@@ -155,7 +155,7 @@ def _open_saved(target: str, means: Means) -> Opened:
     platforms: Fact[tuple[str, ...]] = Known(tags, seen)
     if not machine:
         platforms = unreadable(subject, "its config", "it names no architecture")
-    return Opened(image.tree, content, platforms)
+    return Opened(image.tree, content, platforms, notes=image.notes)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:

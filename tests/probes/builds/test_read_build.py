@@ -259,14 +259,28 @@ def test_transformers_that_are_no_release_are_read_live(tmp_path: Path, options:
         assert ("live" in table.value.versions) == bool(expected)
 
 
-@pytest.mark.parametrize(
-    "target", ["docker://vllm/x", "container://c@host", "oci-archive:x.tar", "docker-archive:x"]
-)
-def test_images_are_politely_put_off(options: BuildOptions, target: str) -> None:
+@pytest.mark.parametrize("target", ["container://c@host", "docker-daemon:vllm/x:1", "containers-storage:x"])
+def test_what_a_container_engine_holds_is_politely_put_off(options: BuildOptions, target: str) -> None:
     missing = read_build(target, Want(), options).build
     assert isinstance(missing, Missing)
-    assert (missing.cause, missing.why) == (Cause.UNREACHED, "images and containers are not read yet")
-    assert missing.ask
+    assert missing.cause is Cause.UNREACHED
+    assert "not read yet" in missing.why
+    assert "docker save" in (missing.ask or "")
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("docker://vllm/x", "names no registry"),
+        ("oci-archive:x.tar", "no such file"),
+        ("oci:", "no such file"),
+    ],
+)
+def test_images_that_cannot_be_opened(options: BuildOptions, target: str, why: str) -> None:
+    missing = read_build(target, Want(), options).build
+    assert isinstance(missing, Missing)
+    assert why in missing.why or "index.json" in missing.why
+    assert missing.ask or missing.cause is Cause.UNAVAILABLE
 
 
 def test_what_is_not_there_or_no_file(tmp_path: Path, options: BuildOptions) -> None:

@@ -1,4 +1,4 @@
 """Images as trees, never run: their layers, laid over one another."""
 
-SAVED = ("docker-archive:", "oci-archive:", "oci:")
-"""How an image on this machine's disk is named, as containers-transports(5) does."""
+SCHEMES = ("docker-archive:", "oci-archive:", "oci:", "docker://")
+"""How an image on disk or in a registry is named, as containers-transports(5) does."""

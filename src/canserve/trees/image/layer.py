@@ -114,7 +114,7 @@ def read_layer(blob: Blob, subject: str, packages: Collection[str], diff: str | 
             return unreadable(subject, "", f"a layer whose content is not that of its digest {diff[:12]}")
     except BROKEN as error:
         return unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
-    return reading.layer()
+    return reading.builder.layer()
 
 
 class Digested:
@@ -165,7 +165,7 @@ def read_files(blob: Blob, subject: str, paths: Iterable[str]) -> dict[str, byte
     got: dict[str, bytes | Missing] = {}
 
     def visit(member: tarfile.TarInfo, handle: Readable | None) -> None:
-        name = _name(member.name)
+        name = clean(member.name)
         if handle is not None and name in wanted:
             got[name] = exactly(handle, member.size)
 
@@ -188,56 +188,69 @@ def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:
     )
 
 
+class Builder:
+    """A layer in the making: names as they come, sorted by what they mean."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._removed: set[str] = set()
+        self._opaque: set[str] = set()
+        self._holes: list[tuple[str, str]] = []
+        self.packed: dict[str, bytes] = {}
+
+    def layer(self) -> Layer:
+        """What was gathered."""
+        removed, opaque = frozenset(self._removed), frozenset(self._opaque)
+        return Layer(self._nodes, removed, opaque, tuple(self._holes), self.packed)
+
+    def put(self, name: str, node: Node) -> bool:
+        """Note a name; whether it is one of the tree. Raises BombError when there are too many."""
+        folder, _, base = name.rpartition("/")
+        if why := refusal(name) or _unfit(node.target):
+            self._holes.append((printable(name), why))
+        elif base == OPAQUE:
+            self._opaque.add(folder)
+        elif base.startswith(WHITEOUT):
+            self._removed.add(f"{folder}/{base[len(WHITEOUT) :]}".removeprefix("/"))
+        else:
+            self.packed.pop(name, None)  # where a name stands twice, unpacking leaves the later one
+            self._nodes[name] = node
+            if len(self._nodes) > MAX_NODES:
+                raise BombError(f"more than {MAX_NODES} names")
+            return True
+        if len(self._holes) + len(self._removed) > MAX_HOLES:
+            raise BombError("more unusable names, or whiteouts, than any real layer has")
+        return False
+
+
 class _Pass:
     """What one pass over a layer gathers."""
 
     def __init__(self, keep: re.Pattern[str]) -> None:
         self._keep = keep
         self._room = MAX_KEPT
-        self._nodes: dict[str, Node] = {}
-        self._removed: set[str] = set()
-        self._opaque: set[str] = set()
-        self._holes: list[tuple[str, str]] = []
-        self._packed: dict[str, bytes] = {}
-
-    def layer(self) -> Layer:
-        removed, opaque = frozenset(self._removed), frozenset(self._opaque)
-        return Layer(self._nodes, removed, opaque, tuple(self._holes), self._packed)
+        self.builder = Builder()
 
     def visit(self, member: tarfile.TarInfo, handle: Readable | None) -> None:
-        name = _name(member.name)
-        if not name:
+        name = clean(member.name)
+        if not name or not self.builder.put(name, _node(member, handle)) or handle is None:
             return
-        why = refusal(name) or _unfit(member.linkname)
-        if why:
-            self._holes.append((printable(name), why))
-        elif name.rpartition("/")[2] == OPAQUE:
-            self._opaque.add(name.rpartition("/")[0])
-        elif name.rpartition("/")[2].startswith(WHITEOUT):
-            folder, _, base = name.rpartition("/")
-            self._removed.add(f"{folder}/{base[len(WHITEOUT) :]}".removeprefix("/"))
-        else:
-            self._packed.pop(name, None)  # where a name stands twice, unpacking leaves the later one
-            self._nodes[name] = self._node(name, member, handle)
-        if len(self._nodes) > MAX_NODES or len(self._holes) > MAX_HOLES:
-            raise BombError("more names, or more unusable ones, than any real layer has")
-
-    def _node(self, name: str, member: tarfile.TarInfo, handle: Readable | None) -> Node:
-        if member.isdir():
-            return Node(FOLDER)
-        if member.issym():
-            return Node(LINK, target=member.linkname)
-        if member.islnk():
-            return Node(HARD, target=_name(member.linkname))
-        if handle is None:
-            return Node(SPECIAL)
         if member.size <= min(MAX_KEPT_FILE, self._room) and self._keep.search(name):
-            self._packed[name] = zlib.compress(exactly(handle, member.size), 1)
+            self.builder.packed[name] = zlib.compress(exactly(handle, member.size), 1)
             self._room -= member.size
-        return Node(FILE, member.size)
 
 
-def _name(name: str) -> str:
+def _node(member: tarfile.TarInfo, handle: Readable | None) -> Node:
+    if member.isdir():
+        return Node(FOLDER)
+    if member.issym():
+        return Node(LINK, target=member.linkname)
+    if member.islnk():
+        return Node(HARD, target=clean(member.linkname))
+    return Node(SPECIAL) if handle is None else Node(FILE, member.size)
+
+
+def clean(name: str) -> str:
     """``./usr/lib/`` and ``/usr/lib`` -> ``usr/lib``, as unpacking would take them."""
     return name.removeprefix("./").strip("/") if name not in {".", "./", "/"} else ""
 

@@ -99,15 +99,26 @@ def _hard(root: Folder, node: Node) -> Leaf | None:
 class ImageTree:
     """A read-only view of a merged image."""
 
-    def __init__(self, subject: str, origin: str, layers: Sequence[Layer], fetch: Fetch) -> None:
+    def __init__(
+        self,
+        subject: str,
+        origin: str,
+        layers: Sequence[Layer],
+        fetch: Fetch,
+        cost: Callable[[], Cost] = Cost,
+    ) -> None:
         self.subject = subject
         self.origin = origin
-        self.cost = Cost()
-        """Kept up by whoever reads the layers."""
+        self._cost = cost
         self._layers = layers
         self._fetch = fetch
         self._root, unlisted = merge(layers)
         self._holes = tuple(Hole(name, unreadable(subject, name, why)) for name, why in unlisted)
+
+    @property
+    def cost(self) -> Cost:
+        """What getting the layers has taken so far."""
+        return self._cost()
 
     def children(self, folder: str = "") -> Children | None:
         """The names in one folder."""

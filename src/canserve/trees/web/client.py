@@ -22,7 +22,7 @@ from canserve.facts import Cause
 from canserve.trees.cache import write_all
 from canserve.trees.fanout import WIDTH
 from canserve.trees.names import printable
-from canserve.trees.secret import shown
+from canserve.trees.secret import Secret, shown
 from canserve.trees.tree import Cost
 from canserve.trees.web.settings import Settings
 
@@ -40,6 +40,9 @@ _MOVED = frozenset({301, 302, 303, 307, 308})
 
 class WebError(Exception):
     """A request that did not give what was asked for."""
+
+    challenge: str | None = None
+    """Of a 401: which login the server wants (``WWW-Authenticate``)."""
 
     def __init__(self, cause: Cause, why: str, status: int | None = None, ask: str | None = None) -> None:
         super().__init__(why)
@@ -90,6 +93,12 @@ class Web:
         self._clients_lock = threading.Lock()
         self._clients: dict[tuple[bool, str | None], httpx.Client] = {}
         self._cost = Cost()
+        self._authorized: dict[str, Secret] = {}
+
+    def authorize(self, prefix: str, header: Secret) -> None:
+        """Send this ``Authorization`` with every request to an address that begins so, and to no other."""
+        with self._lock:
+            self._authorized[prefix] = header
 
     def apart(self) -> Web:
         """The same connections with a count of its own."""
@@ -254,8 +263,11 @@ class Web:
                 raise WebError(Cause.UNREACHED, f"{shown(url)} is not encrypted, and not trusted", ask=ask)
             login = self.settings.login(url)
             auth = (login[0].reveal(), login[1].reveal()) if login else None
+            token = next((each for prefix, each in self._authorized.items() if url.startswith(prefix)), None)
+            sending = {**headers, "Authorization": token.reveal()} if token else dict(headers)
+            auth = None if token else auth
             self.count(Cost(requests=1))
-            with self._client(url).stream("GET", url, headers=dict(headers), auth=auth) as response:
+            with self._client(url).stream("GET", url, headers=sending, auth=auth) as response:
                 if response.status_code not in _MOVED or "location" not in response.headers:
                     yield response
                     return
@@ -312,7 +324,9 @@ def _expect(response: httpx.Response, status: int) -> None:
         ask = None
         if got in {401, 403, 407}:
             ask = "put the login into pip's configuration (index-url or netrc)"
-        raise WebError(Cause.UNAVAILABLE, f"{shown(str(response.url))}: {_status(response)}", got, ask)
+        error = WebError(Cause.UNAVAILABLE, f"{shown(str(response.url))}: {_status(response)}", got, ask)
+        error.challenge = response.headers.get("www-authenticate", "")[:2000] if got == 401 else None
+        raise error
 
 
 def _status(response: httpx.Response) -> str:
