@@ -279,8 +279,7 @@ def test_what_a_container_engine_holds_is_politely_put_off(options: BuildOptions
 def test_images_that_cannot_be_opened(options: BuildOptions, target: str, why: str) -> None:
     missing = read_build(target, Want(), options).build
     assert isinstance(missing, Missing)
-    assert why in missing.why or "index.json" in missing.why
-    assert missing.ask or missing.cause is Cause.UNAVAILABLE
+    assert why in missing.why
 
 
 def test_what_is_not_there_or_no_file(tmp_path: Path, options: BuildOptions) -> None:

@@ -166,12 +166,12 @@ class _Ahead:
 def _split(rest: str, target: str) -> tuple[Path, str | None]:
     """``/images/vllm.tar:vllm:0.17`` -> the file and the image's name; a name may hold colons, a path too."""
     path = Path(rest).expanduser()
-    if path.exists():
+    if rest and path.exists():
         return path, None
     at = rest.find(":")
     while at >= 0:
         path = Path(rest[:at]).expanduser()
-        if path.exists():
+        if at and path.exists():
             return path, rest[at + 1 :] or None
         at = rest.find(":", at + 1)
     raise TreeError(unavailable(target, "", f"{target}: no such file or folder"))
