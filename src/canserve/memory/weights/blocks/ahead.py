@@ -16,11 +16,14 @@ from canserve.memory.weights.blocks.text import Text, decoder_layer
 MAX_AHEAD = 64
 COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers")
 
+UNSAID = {"qwen3_next": 1}
+"""Families whose published checkpoints hold such layers while their configs do not say so."""
+
 
 def ahead(draft: Draft, model: Text) -> None:
     """List them, where the family's checkpoints are known to hold them. Raises Lacking."""
     lister = LISTERS.get(model.found.family)
-    count = model.fields.number(*COUNTS, default=0)
+    count = model.fields.number(*COUNTS, default=UNSAID.get(model.found.family, 0))
     if lister is None or not 0 < count <= MAX_AHEAD:
         return
     with draft.under(""):
