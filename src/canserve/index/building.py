@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -173,6 +174,7 @@ class Reading:
         self._started += 1
         self.tell(f"{self.project.name} {release.version} ({self._started} of {count})")
         row = self.read_one(release)
+        gc.collect()  # it is kept out while trees are parsed, and some of them hold cycles
         if isinstance(row, Missing):
             self.lacking[str(release.version)] = row.why
             self._failed += row.cause is not Cause.UNREADABLE
