@@ -50,8 +50,8 @@ def _asked(reader: Reader, case: Case, wish: str) -> Verdict:
         )
     if wish not in dtypes:
         near = ", ".join(get_close_matches(wish, dtypes, n=3, cutoff=0.5)) or ", ".join(dtypes)
-        return No(f"the build takes no --kv-cache-dtype {wish}", f"use one it takes: {near}")
-    because = f"the build takes --kv-cache-dtype {wish}"
+        return No(f"the build knows no KV cache of dtype {wish}", f"use one it takes: {near}")
+    because = f"the build takes a KV cache of dtype {wish}"
     ruled = _by_engine(reader, case, wish, because)
     return _with_attention(reader, case, (wish,), because) if ruled is None else ruled
 
