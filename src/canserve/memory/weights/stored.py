@@ -35,7 +35,11 @@ def tensors_of(model: Model, towers: bool = True) -> Fact[tuple[Tensor, ...]]:
     """
     found = stored(model)
     if isinstance(found, Missing):
-        return implied(model, towers)
+        meant = implied(model, towers)
+        if isinstance(meant, Missing):
+            return meant
+        look = Evidence(model.subject, "headers of the weights", f"none to go by: {found.why}", whole=False)
+        return Known(meant.value, (*meant.evidence, look))
     looks = tuple(
         Evidence(model.subject, "config.json against headers", note) for note in contradictions(model)
     )
