@@ -40,13 +40,20 @@ class Wanted:
 
 
 def newest_suitable(wanted: Wanted) -> tuple[BuildReport, ...]:
-    """One report an engine: its newest release that says yes, else the best there is and why it is no better."""
+    """One report an engine: its newest release that says yes, else the best there is and why it is no better.
+
+    Suitable ones come first.
+    """
     from canserve.index import projects, release_history
 
     history = release_history()
     shelves = [shelf for engine in projects() if (shelf := history.shelf(engine)) is not None]
     days = _days()
-    return tuple(_of_engine(wanted, shelf, days) for shelf in shelves if shelf.releases)
+    reports = [_of_engine(wanted, shelf, days) for shelf in shelves if shelf.releases]
+    return tuple(sorted(reports, key=lambda report: _FIRST.index(word(report.verdict))))
+
+
+_FIRST = ("yes", "unknown", "no")
 
 
 def _days() -> dict[str, str]:

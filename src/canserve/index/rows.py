@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from canserve.index.shelf import Shelf, expand, tabulate
-from canserve.trees.index.pages import File
+
+if TYPE_CHECKING:  # whoever only reads an index needs no package index
+    from canserve.trees.index.pages import File
 
 OF_THE_PAGE = ("version", "date", "file", "sha256", "platforms", "yanked")
 """What of a release's row the index page says; it is written as the page says it now."""

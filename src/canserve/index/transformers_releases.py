@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
-from canserve.engines.transformers.names import PACKAGE
-from canserve.engines.transformers.table import tokenizer_classes
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.index.places import loaded
 from canserve.index.shelf import Shelf, ShelfError, contents, holds
 from canserve.subjects.build import TransformersTable
 
+PACKAGE = "transformers"
+"""What is imported from it is called."""
 PROJECT = "transformers-library"
 """Name of its index: an engine of the package's own name has one as well."""
 
@@ -109,6 +109,8 @@ class ShippedTable:
         at = self._at.get(version)
         if at is None or self._is_unread("public", at):
             return None
+        from canserve.engines.transformers.table import tokenizer_classes  # brings the reader with it
+
         named = tokenizer_classes(self._shelf.tables.get("public", ()))
         return frozenset(name for name in named if holds(self._shelf.tables["public"][name], at))
 

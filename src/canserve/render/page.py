@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from io import StringIO
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from canserve.render.escape import visible
+
+if TYPE_CHECKING:  # loaded only where text is wrapped or coloured: most of what it costs to print a page
+    from rich.console import Console
+    from rich.text import Text
 
 _UNLIMITED = 1 << 20
 _LEAST_TEXT = 24
@@ -72,6 +74,11 @@ class Page:
 
     def render(self) -> str:
         """The page as text that ends with a newline; ANSI colours only where the look asks for them."""
+        plain = [_plain(row) for row in self.rows] if not self.look.width and not self.look.colour else [None]
+        if None not in plain:
+            return "".join(f"{line}\n" for line in plain)
+        from rich.console import Console
+
         out = StringIO()
         console = Console(
             file=out,
@@ -91,7 +98,19 @@ class Page:
         return out.getvalue()
 
 
+def _plain(row: Row) -> str | None:
+    """The row on one line without colour; None: a letter may be wider than one column, which rich knows."""
+    text = " " * row.indent
+    for cell in row.cells:
+        said = visible(cell.text)
+        text += said + " " * max(cell.width - len(said), 1)
+    text += visible(row.label) + "".join(visible(piece) for piece, _ in row.pieces) + visible(row.text)
+    return text.rstrip() if text.isascii() else None
+
+
 def _lines(row: Row, console: Console) -> list[Text]:
+    from rich.text import Text
+
     lead = Text(" " * row.indent)
     for cell in row.cells:
         piece = Text(visible(cell.text), cell.style)
