@@ -136,3 +136,20 @@ def test_only_wanted_classes_are_resolved() -> None:
     build = read(MODERN, Want(frozenset({"TalkForCausalLM", "OtherForCausalLM"})))
     assert set(build.classes) == {"TalkForCausalLM"}
     assert isinstance(build.flags, Missing)
+
+
+def test_models_with_eyes_need_what_prepares_images_for_any_of_them() -> None:
+    build = read(
+        {
+            **MODERN,
+            "vl/model/builder.py": "from .big import Big\nfrom lmdeploy.utils import anything\n",
+            "vl/model/big.py": "from transformers.processing_utils import ImagesKwargs\n",
+        }
+    )
+    needs = {name: {need.name for need in model(build, name).imports} for name in EYED}
+    assert needs["SeeForConditionalGeneration"] >= {"ImagesKwargs"}
+    assert not needs["LlamaForCausalLM"] & {"ImagesKwargs"}
+    assert not {need.name for need in model(read(MODERN), EYED[0]).imports} & {"ImagesKwargs"}
+
+
+EYED = ("SeeForConditionalGeneration", "LlamaForCausalLM")

@@ -18,11 +18,14 @@ FOLLOWED = (
     f"{TOP}.pytorch.models",
     f"{TOP}.pytorch.transformers",
     f"{TOP}.hf_configs",
+    f"{TOP}.vl.model",
     *(folder.rstrip("/").replace("/", ".") for folder in TURBOMIND_MODELS),
 )
 """Packages whose imports count for a class; all others are imported with the engine, whatever the model."""
 REGISTRY = "INPUT_MODELS"
 """What the converters of TurboMind register themselves with, by a decorator."""
+EYES, SEEING = f"{TOP}.vl.model.builder", f"{TOP}/vl/model/builder.py"
+"""Imports what prepares images for every model with eyes, whichever is served."""
 VISION = "check_vl_llm"
 """The function that tells models with eyes from others, by architecture."""
 
@@ -40,7 +43,8 @@ class ClassReader:
         found = self._reading.graph.resolve(module, name)[0]
         if not isinstance(found, ClassSite | FunctionSite):
             return self._unresolved(row, found)
-        needs = self._imports.closure([module, found.module])
+        eyes = [EYES] if self._sees(row.architecture) and self._reading.has(SEEING) else []
+        needs = self._imports.closure([module, found.module, *eyes])
         if needs.unread:
             return needs.unread[0]
         at = Site(found.path, found.node.lineno)
