@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -102,9 +103,25 @@ class Transformers:
 @lru_cache(maxsize=1024)
 def _allowed(requirement: str, versions: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The versions that meet a requirement, and the final ones of these; neighbours in an index share it."""
+    only = _PIN.fullmatch(requirement)
     allowed = SpecifierSet(requirement)
-    matching = tuple(v for v in versions if allowed.contains(_parsed(v) or v, prereleases=True))
+    among = _numbered(versions).get(_parsed(only[1]), ()) if only is not None else versions
+    matching = tuple(v for v in among if allowed.contains(_parsed(v) or v, prereleases=True))
     return matching, tuple(v for v in matching if (parsed := _parsed(v)) and not parsed.is_prerelease)
+
+
+_PIN = re.compile(r"\s*==\s*([\w.!-]+)\s*")
+"""A requirement of one version alone, without a local part and without a wildcard."""
+
+
+@lru_cache(maxsize=16)
+def _numbered(versions: tuple[str, ...]) -> Mapping[Version | None, tuple[str, ...]]:
+    """Versions by their number without a local part, which a pin without one does not look at."""
+    found: dict[Version | None, list[str]] = {}
+    for version in versions:
+        parsed = _parsed(version)
+        found.setdefault(_parsed(parsed.public) if parsed else None, []).append(version)
+    return {number: tuple(named) for number, named in found.items()}
 
 
 @lru_cache(maxsize=4096)
