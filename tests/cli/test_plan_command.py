@@ -229,6 +229,11 @@ def test_unknown_machines_and_builds(here: Path) -> None:
     assert run(*arguments(here, on="a-host")).returncode == 3
 
 
+def test_accelerators_of_which_no_rule_tells_are_unknown(here: Path) -> None:
+    output = planned(here, "--tp", "1", on="profile:gaudi-3", code=3)
+    assert "memory of intel accelerators is not known" in json.dumps(output["plans"][0]["findings"])
+
+
 def test_goals_order_plans(here: Path) -> None:
     for goal, figure in (("latency", "decode_tok_s"), ("throughput", "saturated_tok_s")):
         plans = planned(here, "--goal", goal)["plans"]

@@ -19,6 +19,10 @@ from canserve.subjects.parallel import Device
 from canserve.verdict import Finding, Skipped
 
 
+VENDORS = frozenset({"nvidia", "amd"})
+"""Whose accelerators the memory rules were looked up for; others have workers of their own in every engine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A build that was read, and what was found about it with the model on the machines."""
@@ -77,6 +81,12 @@ class Candidate:
             device = self.machines.devices[rank.machine]
             if isinstance(device, Missing):
                 return device
+            vendor = device.value.machine.vendor
+            if isinstance(vendor, Known) and vendor.value not in VENDORS:
+                why = f"how {self.judged.engine} divides the memory of {vendor.value} accelerators is not known here"
+                return Missing(
+                    Cause.UNAVAILABLE, why, vendor.evidence, "start it once and read what it prints"
+                )
             devices.append(device.value)
         if not self.judged.version:
             why = f"the version of {self.judged.target} is not known"
