@@ -18,7 +18,6 @@ from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device
 from canserve.verdict import Finding, Skipped
 
-
 VENDORS = frozenset({"nvidia", "amd"})
 """Whose accelerators the memory rules were looked up for; others have workers of their own in every engine."""
 
