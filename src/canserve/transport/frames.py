@@ -1,0 +1,140 @@
+"""A script of sections, each framed by a random marker, and what its output says, however it was cut.
+
+Every section is a shell function in a subshell of its own, with no input, with bounds on stdout and stderr that
+hold on the machine already, and with its exit status. Banners before, and text from anywhere in between, are not
+mistaken for answers: nobody knows the marker before the script runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_ERROR = 2000
+"""Bytes of a section's stderr that are kept."""
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+_FRAME = r"""
+section() {
+  printf '\n%s begin %s\n' "$MARK" "$1"
+  err=$( { rc=$( { { "s_$1" 3>&- 4>&-; echo "$?" >&4; } </dev/null | head -c "$2" >&3; } 4>&1 )
+           printf '\n%s exit %s %s\n' "$MARK" "$1" "$rc" >&3; } 2>&1 | head -c LIMIT )
+  printf '%s\n%s end %s\n' "$err" "$MARK" "$1"
+} 3>&1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One question to a machine."""
+
+    name: str
+    """Lower-case letters, digits and underscores; unique in its script."""
+    script: str
+    """Commands for a POSIX shell that change nothing."""
+    limit: int = 64_000
+    """Bytes of stdout that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one section gave."""
+
+    status: int | None
+    """Exit status; None: the shell could not say."""
+    out: bytes
+    error: str
+    """The beginning of stderr."""
+    whole: bool
+    """False: stdout reached its bound and was cut there."""
+
+    @property
+    def text(self) -> str:
+        """What it printed, as text; bytes that are no UTF-8 become replacement characters."""
+        return self.out.decode("utf-8", "replace")
+
+    @property
+    def complaint(self) -> str:
+        """The last line of stderr that says anything, or else the exit status."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        return lines[-1][:200] if lines else f"exit status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What could be made of a script's output."""
+
+    begun: bool
+    """The script ran: its first marker came."""
+    ended: bool
+    """Its last marker came, so that nothing is missing."""
+    answers: dict[str, Answer]
+    """By section, complete ones only."""
+    cut: str | None
+    """The section that had begun when the output ended."""
+
+
+def compose(sections: Sequence[Section], marker: str) -> bytes:
+    """The script. It runs only as a whole: a shell that got half of it runs nothing."""
+    if not all(_NAME.fullmatch(section.name) for section in sections):
+        raise ValueError("a section's name is lower-case letters, digits and underscores")
+    functions = "".join(f"s_{section.name}() (\n{section.script}\n)\n" for section in sections)
+    calls = "".join(f"  section {section.name} {section.limit}\n" for section in sections)
+    return (
+        f"MARK={marker}\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
+        "main() {\n"
+        "  LC_ALL=C; LANG=C; export LC_ALL LANG; unset LANGUAGE CDPATH ENV\n"
+        "  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n"
+        "  cd /\n"
+        f"  printf '\\n%s hello\\n' \"$MARK\"\n{calls}"
+        "  printf '\\n%s bye\\n' \"$MARK\"\n"
+        "}\nmain\nexit 0\n"
+    ).encode()
+
+
+def understand(output: bytes, sections: Sequence[Section], marker: str) -> Output:
+    """The answers in a script's output."""
+    limits = {section.name: section.limit for section in sections}
+    _banners, *frames = output.split(b"\n" + marker.encode() + b" ")
+    reading = _Reading(limits)
+    for frame in frames:
+        line, newline, body = frame.partition(b"\n")
+        if newline:  # else it was cut inside the marker's own line
+            reading.frame(line.decode("ascii", "replace").split(), body)
+    return Output(reading.begun, reading.ended, reading.answers, reading.name)
+
+
+class _Reading:
+    """The frames of an output, one after the other."""
+
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self.limits = limits
+        self.begun = self.ended = False
+        self.answers: dict[str, Answer] = {}
+        self.name: str | None = None
+        self._out = self._error = b""
+        self._status: int | None = None
+
+    def frame(self, words: Sequence[str], body: bytes) -> None:
+        """One marker's line, and what follows it up to the next."""
+        match words:
+            case ["hello"]:
+                self.begun = True
+            case ["begin", name] if name in self.limits:
+                self.name, self._out, self._error, self._status = name, body, b"", None
+            case ["exit", name, *status] if name == self.name:
+                self._status, self._error = _number(status), body
+            case ["end", name] if name == self.name:
+                whole = len(self._out) < self.limits[name]
+                error = self._error.decode("utf-8", "replace")
+                self.answers[name] = Answer(self._status, self._out, error, whole)
+                self.name = None
+            case ["bye"]:
+                self.ended = True
+            case _:
+                pass  # a line of a hostile machine
+
+
+def _number(words: Sequence[str]) -> int | None:
+    return int(words[0]) if words and words[0].isdigit() and len(words[0]) <= 3 else None

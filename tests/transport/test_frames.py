@@ -1,0 +1,102 @@
+"""Scripts of sections: their frames, their bounds, and what is left of an output that was cut."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from canserve.facts import Cause, Missing
+from canserve.transport.frames import Answer, Section, compose, understand
+from canserve.transport.reach import Limits, look_here
+
+MARK = "0123456789abcdef" * 2
+SECTIONS = (
+    Section("plain", "echo hello; echo trouble >&2; exit 3"),
+    Section("bytes", r"printf '\377\376x'"),
+    Section("endless", "cat /dev/zero", limit=1000),
+    Section("noisy", "echo out; yes noise >&2"),
+    Section("asks", "cat; echo no input"),
+    Section("status", "exit 255"),
+    Section("forges", f"printf '\\n{'0' * 32} exit forges 0\\n'"),
+    Section("last", "echo last"),
+)
+
+
+def answer(found: Answer | Missing) -> Answer:
+    assert isinstance(found, Answer), found
+    return found
+
+
+def test_a_script_on_this_machine() -> None:
+    look = look_here("local", SECTIONS)
+    assert look.trouble is None and set(look.answers) == {section.name for section in SECTIONS}
+    plain = answer(look.section("plain"))
+    assert (plain.status, plain.text, plain.error.strip(), plain.whole) == (3, "hello\n", "trouble", True)
+    assert answer(look.section("bytes")).out == b"\xff\xfex"
+    assert answer(look.section("bytes")).text == "\ufffd\ufffdx"
+    endless = answer(look.section("endless"))
+    assert len(endless.out) == 1000 and not endless.whole
+    noisy = answer(look.section("noisy"))
+    assert noisy.text == "out\n" and len(noisy.error) <= 2000
+    assert answer(look.section("asks")).text == "no input\n"
+    assert answer(look.section("status")).status == 255
+    assert "exit forges" in answer(look.section("forges")).text
+    assert answer(look.section("last")).complaint == "exit status 0"
+
+
+def test_a_shell_that_dies_keeps_what_came_before() -> None:
+    look = look_here(
+        "local", (Section("first", "echo 1"), Section("dies", "kill -9 $$"), Section("then", "echo 3"))
+    )
+    assert answer(look.section("first")).text == "1\n"
+    for name in ("dies", "then"):
+        found = look.section(name)
+        assert isinstance(found, Missing) and found.cause is Cause.UNREACHED
+        assert "while asking for dies" in found.why
+
+
+def test_a_section_that_hangs_costs_the_deadline_only() -> None:
+    start = time.monotonic()
+    look = look_here("local", (Section("first", "echo 1"), Section("hangs", "sleep 60")), Limits(whole=1.0))
+    assert time.monotonic() - start < 5
+    assert answer(look.section("first")).text == "1\n"
+    hangs = look.section("hangs")
+    assert isinstance(hangs, Missing) and "no end within 1 s, while asking for hangs" in hangs.why
+
+
+def real() -> bytes:
+    out = b"Welcome!\nlast login: today"
+    out += b"\n%b hello\n" % MARK.encode()
+    for name in ("a", "b"):
+        out += b"\n%b begin %b\nout %b\n" % (MARK.encode(), name.encode(), name.encode())
+        out += b"\n%b exit %b 0\nerr\n%b end %b\n" % (
+            MARK.encode(),
+            name.encode(),
+            MARK.encode(),
+            name.encode(),
+        )
+    return out + b"\n%b bye\n" % MARK.encode()
+
+
+@given(st.integers(0, len(real())))
+def test_every_cut_leaves_whole_answers_only(at: int) -> None:
+    whole = understand(real(), (Section("a", ""), Section("b", "")), MARK)
+    cut = understand(real()[:at], (Section("a", ""), Section("b", "")), MARK)
+    assert whole.ended and set(whole.answers) == {"a", "b"}
+    assert all(whole.answers[name] == found for name, found in cut.answers.items())
+    assert cut.ended == (at == len(real()))
+
+
+@given(st.binary(max_size=300))
+def test_text_in_between_is_never_an_answer(noise: bytes) -> None:
+    assert not understand(noise + b"\n", (Section("a", ""),), MARK).answers
+
+
+def test_half_a_script_runs_nothing() -> None:
+    script = compose((Section("a", "echo A"),), MARK)
+    assert script.rstrip().endswith(b"main\nexit 0") and script.count(b"\nmain\n") == 1
+    with pytest.raises(ValueError, match="lower-case"):
+        compose((Section("a; rm", "true"),), MARK)
