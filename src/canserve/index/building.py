@@ -21,7 +21,7 @@ from canserve.engines.static.collection import no_collection
 from canserve.engines.transformers.names import PACKAGE
 from canserve.facts import Cause, Fact, Missing
 from canserve.index.journal import Journal
-from canserve.index.library_rows import Pair, pairs_of, recorded_pairs
+from canserve.index.library_rows import Pair, pairs_of
 from canserve.index.places import SUFFIX, loaded, read_from, user_folder, worth
 from canserve.index.rows import ALARM, Release, Row, listed_before, rows_of, shelve
 from canserve.index.shelf import Shelf, ShelfError, pack
@@ -89,7 +89,7 @@ def make_all(wanted: Sequence[Project], options: BuildOptions, order: Order) -> 
         offers = dict(zip(names, fanout(lambda name: index.offered(name, name), names), strict=True))
         asked = Cost()
         for project in wanted:
-            means = Means(options, place, cache(partial(_pairs, project.name, made, order)))
+            means = Means(options, place, cache(partial(_pairs, made, order)))
             outcome = make(project, offers[project.distribution], means, order)
             if outcome.shelf is not None:
                 made[project.name] = outcome.shelf
@@ -99,14 +99,11 @@ def make_all(wanted: Sequence[Project], options: BuildOptions, order: Order) -> 
         web.close()
 
 
-def _pairs(library: str, made: Mapping[str, Shelf], order: Order) -> Sequence[Pair]:
-    """What the library is asked: as before, or, when all is read anew, what the engines' indexes import."""
-    before = existing(library, order.folder)
-    if before is not None and not order.fresh:
-        return recorded_pairs(before)
+def _pairs(made: Mapping[str, Shelf], order: Order) -> frozenset[Pair]:
+    """What the library is asked: all that the engines' indexes import."""
     names = [project.name for project in projects() if project.distribution != PACKAGE]
     shelves = (made.get(name) or existing(name, order.folder) for name in names)
-    return pairs_of(shelf for shelf in shelves if shelf is not None)
+    return frozenset(pairs_of(shelf for shelf in shelves if shelf is not None))
 
 
 def make(project: Project, offered: Fact[tuple[File, ...]], means: Means, order: Order) -> Outcome:
@@ -118,20 +115,21 @@ def make(project: Project, offered: Fact[tuple[File, ...]], means: Means, order:
     old = before if before is not None and before.reader == project.made_by and not order.fresh else None
     path = order.folder / f"{project.name}{SUFFIX}"
     absent = _unusable(order, project.name)
-    if old is not None and not absent and _nothing_new(old, listed):
+    if old is not None and not absent and _nothing_new(old, listed) and project.answers(old.tables, means):
         return Outcome(project.name, before, None)
     journal = Journal(user_folder(), project.name, project.made_by)
     kept = ({} if old is None else {row.sha256: row for row in rows_of(old)}) | journal.rows()
-    reading = Reading(project, project.reader(means), journal, order.tell)
+    done = {sha256 for sha256, row in kept.items() if project.answers(row.names, means)}
+    reading = Reading(project, project.reader(means), journal, order.tell, kept)
     with no_collection():  # the newest first, for they matter most
-        reading.read([release for release in reversed(listed.values()) if release.sha256 not in kept])
-    kept |= reading.rows
+        reading.read([release for release in reversed(listed.values()) if release.sha256 not in done])
+    kept = kept | reading.rows
     rows = _rows(kept, listed, {} if old is None else listed_before(old))
     outcome = Outcome(project.name, before, None, len(reading.rows), reading.lacking)
     if reading.gone or not rows:
         return outcome
     made = replace(shelve(project.name, rows), reader=project.made_by)
-    shelf = _dated(project.complete(made, means), before)
+    shelf = _dated(made, before)
     if changed := absent or before is None or shelf != before:
         _write(path, pack(shelf))
     journal.drop()
@@ -157,6 +155,8 @@ class Reading:
     read_one: ReadOne
     journal: Journal
     tell: Callable[[str], None]
+    before: Mapping[str, Row]
+    """By digest, rows that were read before; those of pending releases do not answer all that is asked."""
     rows: dict[str, Row] = field(default_factory=dict)
     lacking: dict[str, str] = field(default_factory=dict)
     gone: bool = False
@@ -173,7 +173,7 @@ class Reading:
             return
         self._started += 1
         self.tell(f"{self.project.name} {release.version} ({self._started} of {count})")
-        row = self.read_one(release)
+        row = self.read_one(release, self.before.get(release.sha256))
         gc.collect()  # it is kept out while trees are parsed, and some of them hold cycles
         if isinstance(row, Missing):
             self.lacking[str(release.version)] = row.why

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from packaging.version import Version
 
@@ -13,7 +14,7 @@ from canserve.engines.transformers.reading import Library
 from canserve.facts import Missing
 from canserve.index.rows import Release, Row
 from canserve.index.shelf import Shelf
-from canserve.index.transformers_releases import LEFT_OUT
+from canserve.index.transformers_releases import ABSENT, LEFT_OUT, THERE, UNTOLD
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.index.opening import open_remote
 from canserve.trees.tree import TreeError
@@ -38,24 +39,19 @@ def pairs_of(shelves: Iterable[Shelf]) -> list[Pair]:
     return sorted(found)
 
 
-def recorded_pairs(shelf: Shelf) -> list[Pair]:
-    """The pairs for which an index of the library has answers."""
-    split = (key.partition(" ") for key in shelf.tables.get("imports", ()))
-    return sorted((module, name) for module, _, name in split)
+def recorded_pairs(names: Mapping[str, Iterable[str]]) -> set[Pair]:
+    """The pairs for which a row, or any release of a shelf, has an answer, by its tables."""
+    keys = (key.partition(" ") for table in (THERE, ABSENT, UNTOLD) for key in names.get(table, ()))
+    return {(module, name) for module, _, name in keys}
 
 
 def read_library(
-    release: Release, place: Place, pairs: Sequence[Pair], memory: dict[bytes, Outline]
+    release: Release, place: Place, pairs: Iterable[Pair], memory: dict[bytes, Outline]
 ) -> Row | Missing:
     """One release. ``memory`` keeps what was read of files that many releases share."""
-    file = release.file
-    assert file is not None
-    subject = f"{PACKAGE}=={release.version}"
-    try:
-        tree = open_remote(Remote(file.url, file.name, file.sha256, file.size), place, subject)
-        sources = sources_of(tree, subject)
-    except TreeError as error:
-        return error.missing
+    sources = _opened(release, place)
+    if isinstance(sources, Missing):
+        return sources
     sources.prefetch(_interesting(sources))
     if sources.failed is not None:
         return sources.failed
@@ -65,6 +61,40 @@ def read_library(
     names, unread = found
     said = {"unread": dict.fromkeys(unread, "not all of it was understood")} if unread else {}
     return Row(release.sha256, said, names)
+
+
+def with_answers(row: Row, release: Release, place: Place, pairs: Iterable[Pair]) -> Row | Missing:
+    """A row that was read before, with answers for further pairs: only the modules in question are read."""
+    sources = _opened(release, place)
+    if isinstance(sources, Missing):
+        return sources
+    further = answers(Library(sources), set(pairs) - recorded_pairs(row.names))
+    if sources.failed is not None:
+        return sources.failed
+    tables = {table: (*row.names.get(table, ()), *names) for table, names in further.items()}
+    return replace(
+        row, names={**row.names, **{table: tuple(sorted(names)) for table, names in tables.items()}}
+    )
+
+
+def answers(library: Library, pairs: Iterable[Pair]) -> Tables:
+    """Which of the pairs are there, which are not, and of which it could not be told."""
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for module, name in pairs:
+        found[library.names.has(f"{PACKAGE}.{module}", name)].append(f"{module} {name}")
+    tables = {THERE: found[True], ABSENT: found[False], UNTOLD: found[None]}
+    return {table: tuple(sorted(names)) for table, names in tables.items()}
+
+
+def _opened(release: Release, place: Place) -> Sources | Missing:
+    file = release.file
+    assert file is not None
+    subject = f"{PACKAGE}=={release.version}"
+    try:
+        tree = open_remote(Remote(file.url, file.name, file.sha256, file.size), place, subject)
+        return sources_of(tree, subject)
+    except TreeError as error:
+        return error.missing
 
 
 def _interesting(sources: Sources) -> Iterable[str]:
@@ -81,7 +111,7 @@ def _inside(module: str) -> str:
     return module.removeprefix(f"{PACKAGE}.")
 
 
-def tables_of(library: Library, pairs: Sequence[Pair]) -> tuple[Tables, tuple[str, ...]] | Missing:
+def tables_of(library: Library, pairs: Iterable[Pair]) -> tuple[Tables, tuple[str, ...]] | Missing:
     """What is kept of one release, and which tables could not be read in whole."""
     types, architectures = library.config_types, library.architectures
     if isinstance(types, Missing):
@@ -106,10 +136,7 @@ def tables_of(library: Library, pairs: Sequence[Pair]) -> tuple[Tables, tuple[st
     }
     if not public.whole:
         unread.append("public")
-    answers = {(m, n): library.names.has(f"{PACKAGE}.{m}", n) for m, n in pairs}
-    if None in answers.values():
-        unread.append("imports")
-    tables["imports"] = tuple(sorted(f"{m} {n}" for (m, n), has in answers.items() if has))
+    tables |= answers(library, pairs)
     gguf = library.gguf_architectures
     if isinstance(gguf, Missing):
         unread.append("gguf")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -13,9 +13,8 @@ from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.outline import Outline
 from canserve.facts import Missing
 from canserve.index.engine_rows import read_engine
-from canserve.index.library_rows import OLDEST, Pair, read_library
+from canserve.index.library_rows import OLDEST, Pair, read_library, recorded_pairs, with_answers
 from canserve.index.rows import Release, Row, release_of
-from canserve.index.shelf import Shelf
 from canserve.index.transformers_releases import PROJECT as LIBRARY
 from canserve.probes.build import BuildOptions
 from canserve.trees.archive.remote import Place
@@ -27,7 +26,8 @@ ENGINES = "4"
 more of it: all rows are read anew then."""
 TRANSFORMERS = "3"
 """The same of the library's reader."""
-ReadOne = Callable[[Release], Row | Missing]
+ReadOne = Callable[[Release, Row | None], Row | Missing]
+"""Reads a release; where it was read before and its row does not answer all that is asked now, that row is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,14 @@ class Means:
 
     options: BuildOptions
     place: Place
-    pairs: Callable[[], Sequence[Pair]]
+    pairs: Callable[[], frozenset[Pair]]
     """What the library's index has to answer beyond its public names."""
     outlines: dict[bytes, Outline] = field(default_factory=dict)
+
+
+def _everything(names: Mapping[str, Iterable[str]], means: Means) -> bool:
+    del names, means
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +57,31 @@ class Project:
     """Number of its reader."""
     reader: Callable[[Means], ReadOne]
     oldest: Version = field(default=Version("0"))
-    complete: Callable[[Shelf, Means], Shelf] = field(default=lambda shelf, _: shelf)
-    """What its shelf holds beyond its rows."""
+    answers: Callable[[Mapping[str, Iterable[str]], Means], bool] = _everything
+    """Whether a row, or some release of a shelf, by its tables, answers all that is asked now."""
 
 
 def projects() -> tuple[Project, ...]:
     """All engines that have releases, and the library of model classes, whose pairs depend on theirs."""
     found = [Project(e.name, e.distribution, ENGINES, _engine_reader(e)) for e in engines() if e.distribution]
-    return (*found, Project(LIBRARY, PACKAGE, TRANSFORMERS, _library_reader, OLDEST, _with_pairs))
+    return (*found, Project(LIBRARY, PACKAGE, TRANSFORMERS, _library_reader, OLDEST, _answers))
 
 
 def _engine_reader(engine: Engine) -> Callable[[Means], ReadOne]:
-    return lambda means: lambda release: read_engine(engine, release, means.options, means.place)
+    return lambda means: lambda release, _: read_engine(engine, release, means.options, means.place)
 
 
 def _library_reader(means: Means) -> ReadOne:
-    pairs = means.pairs()
-    return lambda release: read_library(release, means.place, pairs, means.outlines)
+    def read(release: Release, before: Row | None) -> Row | Missing:
+        if before is not None:
+            return with_answers(before, release, means.place, means.pairs())
+        return read_library(release, means.place, means.pairs(), means.outlines)
+
+    return read
 
 
-def _with_pairs(shelf: Shelf, means: Means) -> Shelf:
-    """A pair that no release has is an answer too."""
-    answers = {f"{module} {name}": "" for module, name in means.pairs()} | dict(
-        shelf.tables.get("imports", {})
-    )
-    return replace(shelf, tables={**shelf.tables, "imports": dict(sorted(answers.items()))})
+def _answers(names: Mapping[str, Iterable[str]], means: Means) -> bool:
+    return means.pairs() <= recorded_pairs(names)
 
 
 def releases_of(files: Iterable[File], oldest: Version) -> dict[Version, Release]:

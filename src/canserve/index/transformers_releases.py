@@ -15,6 +15,8 @@ PACKAGE = "transformers"
 PROJECT = "transformers-library"
 """Name of its index: an engine of the package's own name has one as well."""
 
+THERE, ABSENT, UNTOLD = "imports", "imports_absent", "imports_untold"
+"""Tables of what engines import from deep modules: where it is there, where it is not, where it was asked in vain."""
 LEFT_OUT = ("modeling_tf_", "modeling_flax_", "convert_", "modular_", "tokenization_tf_")
 """Modules that no engine imports, by the beginning of their last name: nothing is recorded of them."""
 
@@ -23,7 +25,7 @@ class ShippedTable:
     """Implements ``subjects.build.TransformersTable`` over a shelf.
 
     The shelf's tables: ``config_types``, ``public`` (top-level names), ``modules``, ``imports``
-    (``module name`` pairs that some engine release imports) and ``homes`` (``module name`` of what each
+    and ``imports_absent`` (``module name`` pairs that some engine release imports) and ``homes`` (``module name`` of what each
     model's modules offer; nothing else is recorded of deep modules),
     ``classes`` (``type class``), ``plain`` (the same, classes without a head), ``generative``, ``backend``
     (``test class``), ``gguf``.
@@ -74,10 +76,10 @@ class ShippedTable:
         there = self._module(inside, at)
         if there is not True:
             return there
-        pairs = self._shelf.tables.get("imports", {})
-        recorded = pairs.get(f"{inside} {name}")
-        if recorded is not None and not self._is_unread("imports", at):
-            return holds(recorded, at)
+        if self._shelf.has(THERE, f"{inside} {name}", at):
+            return True
+        if self._shelf.has(ABSENT, f"{inside} {name}", at):
+            return False
         homes = self._homes.get(name, {})
         # What a module offers, the model's package offers as well.
         if any(holds(runs, at) for home, runs in homes.items() if inside in {home, home.rpartition(".")[0]}):
