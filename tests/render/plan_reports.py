@@ -45,6 +45,10 @@ def serving(ranks: int = 2) -> Serving:
         max_context=q(262144),
         max_concurrency=q(15.4, 0.03),
         starts=q(6 * GIB, 0.9),
+        notes=("a note of the memory rules",),
+        sequences=1024,
+        state_slots=q(900, 0.1),
+        refuses=False,
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import jsonschema
 import pytest
 from plan_reports import NO, SPEED, blocked, hostile, memory, plan, q, report
 
 from canserve.facts import Known
+from canserve.memory.quantity import Quantity
 from canserve.plan.file import PlanError, read_plans
 from canserve.plan.plan import Plans
 from canserve.render.figures import around, layout_name, rounded, tokens
@@ -165,3 +166,26 @@ def test_a_reason_stands_where_there_are_no_figures() -> None:
         only, plans=Plans("m", "latency", (blocked(Unknown("why", "what settles it"), Parallel()),))
     )
     assert "ask: what settles it" in plans_text(doubt, Look(80))
+
+
+def test_nothing_of_what_a_deployment_holds_is_lost_in_a_file() -> None:
+    first = report().plans.plans[0]
+    again = read_plans(to_json(plans_output(report().plans))).plans[0]
+    assert isinstance(first.serving, Known) and isinstance(again.serving, Known)
+    for field in fields(first.serving.value):
+        saved, before = getattr(again.serving.value, field.name), getattr(first.serving.value, field.name)
+        if isinstance(before, Quantity):
+            assert _near(saved, before), field.name
+        elif field.name != "ranks":
+            assert saved == before, field.name
+    assert (
+        again.placement == first.placement and again.start == first.start and again.findings == first.findings
+    )
+
+
+def _near(one: Quantity, other: Quantity) -> bool:
+    return (
+        one.why == other.why
+        and one.value == pytest.approx(other.value)
+        and one.low == pytest.approx(other.low)
+    )

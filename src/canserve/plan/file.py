@@ -103,6 +103,10 @@ def _serving(found: Mapping[str, Any]) -> Fact[Serving]:
             max_context=_quantity(found["max_context_interval"]),
             max_concurrency=_quantity(found["max_concurrency"]),
             starts=_quantity(found["start_reserve_bytes"]),
+            notes=tuple(map(_text, found["memory_notes"])),
+            sequences=int(found["sequences"]),
+            state_slots=None if found["state_slots"] is None else _quantity(found["state_slots"]),
+            refuses=bool(found["refuses_longer"]),
         )
 
     return _fact(found["context"], read)

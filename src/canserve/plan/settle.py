@@ -27,7 +27,7 @@ def settled(it: Candidate) -> tuple[Candidate, Fact[Serving], tuple[str, ...]]:
     if (it.wishes.concurrency or 0) > SEQUENCES and "sequences" in names:
         it = _with(it, names["sequences"], it.wishes.concurrency)
     serving = it.serving()
-    for choose in (_utilisation, _context):
+    for choose in (_utilisation, _sequences, _context):
         if isinstance(serving, Missing):
             break
         it, note = choose(it, serving.value)
@@ -69,6 +69,22 @@ def _room(rank: RankMemory) -> float:
     outside = sum(part.value for part in parts) - rank.budget.value > rank.graphs.value / 2 > 0
     host = rank.host.high if rank.host is not None else 0.0
     return rank.total.low - host - (rank.graphs.high if outside else 0.0)
+
+
+def _sequences(it: Candidate, serving: Serving) -> tuple[Candidate, str]:
+    """As many sequences at once as have room for their state, where the engine wants room for more.
+
+    As surely have it; where none surely has, as are expected to.
+    """
+    name, slots = option_names(it.judged.engine).get("sequences"), serving.state_slots
+    if name is None or name in it.options or slots is None or slots.low >= serving.sequences:
+        return it, ""
+    fit = int(slots.low) or int(slots.value)
+    count = fit // 8 * 8 or fit
+    if count < max(it.wishes.concurrency or 1, 1):
+        return it, ""
+    note = f"{name} {count} is chosen: the default is {serving.sequences}, and {fit} states fit"
+    return _with(it, name, count), note
 
 
 def _context(it: Candidate, serving: Serving) -> tuple[Candidate, str]:

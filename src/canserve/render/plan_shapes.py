@@ -79,6 +79,14 @@ class PlanShape:
     max_context: Annotated[Fact[int], "The longest context that the cache could hold."]
     max_context_interval: Fact[Quantity]
     max_concurrency: Annotated[Fact[Quantity], "Sequences of `context` tokens at once, as printed."]
+    sequences: Annotated[Fact[int], "The most that the engine lets run at once; 0: not stated."]
+    state_slots: Annotated[
+        Fact[Quantity | None], "Sequences whose recurrent state has room, where the release insists on it."
+    ]
+    refuses_longer: Annotated[
+        Fact[bool], "Whether it does not start when one sequence of `context` tokens has no room."
+    ]
+    memory_notes: Fact[tuple[str, ...]]
     start_reserve_bytes: Annotated[
         Fact[Quantity], "By how much free memory exceeds what the engine demands at start."
     ]

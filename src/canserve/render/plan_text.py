@@ -150,6 +150,7 @@ def _cache(plan: Plan) -> Iterable[Row]:
     yield Row(f"{around(serving.max_context, tokens)} tokens", indent=2, label="longest context ")
     text = f"{around(serving.max_concurrency, rounded)} of {serving.context} tokens"
     yield Row(text, indent=2, label="sequences at once ")
+    yield from (Row(note, (Cell("note", 9),), indent=2) for note in serving.notes)
 
 
 def _speed(plan: Plan) -> Iterable[Row]:

@@ -16,7 +16,9 @@ def context(reader: Reader, case: Case) -> Verdict:
     most = found.max_context
     where, rank = tightest(case, found)
     left = f"{where} has {gib(rank.kv_available)} left for the cache"
-    fewer = f"ask for a context of at most {int(most.low)} tokens, or spread it over more accelerators"
+    fewer = "spread it over more accelerators, or let the engine use more of the memory"
+    if most.low >= 1:
+        fewer = f"ask for a context of at most {int(most.low)} tokens, or spread it over more accelerators"
     if most.high < found.context:
         return No(f"{found.context} tokens do not fit: at most {int(most.value)} do; {left}", fewer)
     if most.low < found.context:
@@ -43,6 +45,8 @@ def state(reader: Reader, case: Case) -> Verdict:
             f"{_span(slots)} states fit, and the engine wants one for each of its {found.sequences} sequences"
         )
         fewer = f"set its limit of sequences to at most {int(slots.low)}"
+        if slots.low < 1:
+            fewer = "spread it over more accelerators, or let the engine use more of the memory"
         return (
             No(words, fewer) if slots.high < found.sequences else Unknown(words, f"start it once, or {fewer}")
         )
