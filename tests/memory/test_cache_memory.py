@@ -6,6 +6,7 @@ import pytest
 
 from canserve.memory.cache.capacity import Pool
 from canserve.memory.cache.groups import Pages, Unequal, group
+from canserve.memory.cache.packed import Packing, pack
 from canserve.memory.cache.rows import attention_row, cache_dtype, index_row, kv_heads, latent_row
 from canserve.memory.cache.spec import Growth, Spec, as_full
 from canserve.memory.cache.state import StateDtypes, state_bytes
@@ -139,3 +140,27 @@ def test_a_pool_holds_whole_blocks_of_the_smallest_stage() -> None:
     assert pool.longest(5, 10**9) == 80
     assert Pool(grouping, 2048, reserved=1).longest(5, 10**9) == 64
     assert pool.longest(0, 100) == 0
+
+
+def test_of_groups_with_as_few_empty_places_the_larger_ones_are_taken() -> None:
+    """Groups of 6 leave 5 places empty, groups of 8 too; those of 8 are fewer."""
+    layers = [Spec(Growth.FULL, 256, 100)] * 5
+    layers += [Spec(Growth.WINDOW, 64, 100, 128)] * 8 + [Spec(Growth.WINDOW, 8, 100, 64)] * 6
+    packed = pack([layers], Packing.SLABS)
+    assert [len(each.layers) for each in packed.groups] == [5, 8, 6]
+    assert packed.stage_bytes == (800,)
+
+
+def test_a_block_is_as_large_as_its_groups_ask() -> None:
+    """Two sizes of full pages and one of windows, which is padded to the larger before 0.27.0."""
+    layers = (
+        [Spec(Growth.FULL, 256, 100)] * 2 + [Spec(Growth.FULL, 256, 30)] + [Spec(Growth.WINDOW, 8, 40, 8)] * 2
+    )
+    sizes = {packing: pack([layers], packing).stage_bytes[0] for packing in list(Packing)[1:]}
+    assert sizes == {"tuples": 260, "slots": 230, "slabs": 230, "widest": 230}
+    with pytest.raises(Unequal):
+        pack([[*layers, Spec(Growth.WINDOW, 8, 101, 8)]], Packing.TUPLES)
+
+
+def test_states_for_every_block_and_those_of_drafted_tokens() -> None:
+    assert Spec(Growth.STATES, 16, 1, states=2).blocks(33, 8192) == 3 + 2

@@ -147,6 +147,11 @@ def test_pools_of_a_compressed_cache(version: str, tokens: int, drafting: int | 
     assert (found.value.kv_tokens.value if isinstance(found, Known) else None) == drafting
 
 
+def test_blackwell_stores_a_compressed_cache_in_fewer_bytes() -> None:
+    asked = request(V4, "0.5.23", {"kv_cache_bytes": 60 * GIB, "chunked_prefill_size": 8192}, on="b200")
+    assert held(asked, 10).kv_tokens.value == 12145920
+
+
 def test_a_compressed_cache_needs_a_release_that_knows_it() -> None:
     found = holds(request(V4, "0.5.11", {}), gib(10))
     assert isinstance(found, Missing) and "compressed" in found.why
