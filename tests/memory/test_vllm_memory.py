@@ -114,10 +114,6 @@ def test_the_default_utilisation_is_the_releases_own(version: str, utilization: 
     assert memory.budget.value == pytest.approx(memory.total.value * utilization)
 
 
-def test_a_later_release_says_so() -> None:
-    assert any("up to" in note for note in held(request(LLAMA, "0.99.0"), 15).notes)
-
-
 def test_the_estimate_of_graphs_is_taken_off_from_0_20() -> None:
     options = {"gpu_memory_utilization": 0.9}
     before, after = (held(request(LLAMA, version, options), 15).ranks[0] for version in ("0.19.0", "0.20.0"))
@@ -238,12 +234,27 @@ def test_a_compressed_cache_is_packed(version: str, blocks: int, sequences: floa
     """What get_kv_cache_groups and get_max_concurrency_for_kv_cache_config of these releases give for 50 GiB."""
     found = fixed(V4, version, 50, max_num_batched_tokens=8192, kv_cache_dtype="fp8")
     assert found.max_concurrency.value == pytest.approx(sequences, rel=1e-9)
-    by_hand = fixed(V4, version, 1, num_gpu_blocks_override=blocks, max_num_batched_tokens=8192)
+    by_hand = fixed(
+        V4, version, 1, num_gpu_blocks_override=blocks, max_num_batched_tokens=8192, kv_cache_dtype="fp8"
+    )
     assert by_hand.max_concurrency.value == pytest.approx(sequences, rel=1e-9)
 
 
+def test_a_compressed_cache_is_kept_in_fp8_alone() -> None:
+    """Until 0.29.0 an assertion refuses ``auto``; from 0.30.0 it is fp8. bfloat16 is refused in all."""
+    for version, options in (("0.29.0", {}), ("0.33.0", {"kv_cache_dtype": "bfloat16"})):
+        found = serving(request(V4, version, options), gib(10))
+        assert isinstance(found, Missing) and "kv_cache_dtype" in found.why
+    assert fixed(V4, "0.30.0", 50).kv_bytes_per_token == (21 * (37440 + 8640) + 20 * 1728) // 256
+
+
+def test_a_later_release_says_so() -> None:
+    assert not fixed(LLAMA, "0.33.0", 50).notes
+    assert "0.33.0" in " ".join(fixed(LLAMA, "0.40.0", 50).notes)
+
+
 def test_a_compressed_cache_needs_a_release_that_knows_it() -> None:
-    found = serving(request(V4, "0.19.1", {}), gib(10))
+    found = serving(request(V4, "0.19.1", {"kv_cache_dtype": "fp8"}), gib(10))
     assert isinstance(found, Missing) and "compressed" in found.why
 
 

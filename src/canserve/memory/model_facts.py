@@ -42,6 +42,11 @@ class ModelFacts:
     architectures: tuple[str, ...]
 
     @property
+    def compressed(self) -> bool:
+        """Whether any layer's cache is compressed along the sequence."""
+        return any(isinstance(mixer, Compressed) for layer in self.layers for mixer in layer.mixers)
+
+    @property
     def recurrent(self) -> bool:
         """Whether any layer keeps recurrent state."""
         return any(isinstance(mixer, Recurrent) for layer in self.layers for mixer in layer.mixers)

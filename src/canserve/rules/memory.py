@@ -49,6 +49,12 @@ class Rules:
         """What holds for a fact. A fact the table does not have is a mistake of this program."""
         return self.rows[fact].value
 
+    @property
+    def beyond(self) -> str | None:
+        """The newest release that all rows were compared with, where this one is later."""
+        checked = str(self.value("checked"))
+        return checked if Version(Version(self.version).base_version) > Version(checked) else None
+
     def why(self, fact: str) -> str:
         """Since when, and where it is written."""
         rule = self.rows[fact]

@@ -11,7 +11,7 @@ from canserve.facts import Known
 from canserve.memory.cache.rows import ELEMENT, CacheDtype, cache_dtype
 from canserve.memory.cache.state import StateDtypes
 from canserve.memory.fields import Lacking
-from canserve.memory.layers.kinds import Compressed, Latent, Layer
+from canserve.memory.layers.kinds import Latent, Layer
 from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.request import Request
@@ -113,7 +113,7 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
 
 
 def _rings(request: Request, options: Options, rules: Rules, model: ModelFacts) -> Rings | None:
-    if not any(isinstance(mixer, Compressed) for layer in model.layers for mixer in layer.mixers):
+    if not model.compressed:
         return None
     name = options.text("kv_cache_dtype", "auto")
     if name not in {"auto", "fp8_e4m3"}:
@@ -294,7 +294,8 @@ def _notes(rules: Rules, after: bool) -> tuple[str, ...]:
     notes = []
     if after:
         notes.append("the pool is sized after the graphs are captured")
-    newest = max((rule.since for rule in rules.rows.values()), key=lambda text: [*text.split(".")])
-    if all(rule.newest for rule in rules.rows.values()):
-        notes.append(f"memory rules known up to {newest} are applied")
+    if rules.beyond:
+        notes.append(
+            f"memory rules of sglang {rules.beyond} are applied, the newest that they were compared with"
+        )
     return tuple(notes)

@@ -26,6 +26,9 @@ CAREFUL = 0.85
 """Utilisation of unified memory above which a start is not certain: the system, page cache and loading need room."""
 
 
+COMPRESSED_DTYPE = (
+    "fp8, the one form in which this release keeps a cache that is compressed along the sequence"
+)
 EVERY_BLOCK = frozenset(
     f"{name}ForCausalLM"
     for name in ("Bamba", "FalconH1", "GraniteMoeHybrid", "Jamba", "Mamba2", "Mamba", "NemotronH", "Zamba2")
@@ -218,6 +221,11 @@ def _cache(request: Request, options: Options, rules: Rules, model: ModelFacts, 
 
 def _cache_dtype(options: Options, rules: Rules, model: ModelFacts, plain: CacheDtype) -> CacheDtype:
     name = options.text("kv_cache_dtype", "auto")
+    if model.compressed:
+        if name == "auto":
+            name = rules.value("compressed_auto")
+        if not name.startswith("fp8"):
+            raise BadOption("kv_cache_dtype", options.text("kv_cache_dtype", "auto"), COMPRESSED_DTYPE)
     if name == "auto":
         scaled = model.scaled_cache or ""
         fp8 = any(scaled.startswith(method) for method in rules.value("scaled_cache"))
@@ -282,9 +290,8 @@ def _notes(request: Request, options: Options, rules: Rules, drafting: _Drafting
             f"gpu_memory_utilization {used:g} of unified memory: above {CAREFUL:g} a start depends on what the"
             " system and the page cache hold"
         )
-    newest = [fact for fact, rule in rules.rows.items() if rule.newest]
-    if len(newest) == len(rules.rows):
+    if rules.beyond:
         notes.append(
-            f"memory rules known up to {max(rule.since for rule in rules.rows.values())} are applied"
+            f"memory rules of vllm {rules.beyond} are applied, the newest that they were compared with"
         )
     return tuple(notes)

@@ -131,7 +131,7 @@ def _of_mixer(mixer: Mixer, block: int, setting: CacheSetting) -> Iterator[Spec]
         case Recurrent() as state:
             yield _state(state, block, setting)
         case Compressed() as layer:
-            yield from compressed_specs(layer, setting.dtype, setting.plain)
+            yield from compressed_specs(layer)
 
 
 def _attention(layer: Attention, block: int, setting: CacheSetting) -> Spec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from canserve.memory.cache.rows import CacheDtype, index_row
+from canserve.memory.cache.rows import index_row
 from canserve.memory.cache.spec import Growth, Spec, parts
 from canserve.memory.layers.kinds import Compressed
 from canserve.memory.unserved import Unserved
@@ -24,12 +24,8 @@ OVERLAPPING = 4
 """The ratio at which two neighbouring windows overlap, so that the state is twice as wide and as long."""
 
 
-def compressed_specs(layer: Compressed, dtype: CacheDtype, plain: CacheDtype) -> Iterator[Spec]:
-    """Window, compressed rows and compressor state, and the same of the indexer. Raises Unserved."""
-    if not dtype.name.startswith("fp8") and dtype != plain:
-        raise Unserved(
-            f"the size of {dtype.name} in a cache that is compressed along the sequence is not known"
-        )
+def compressed_specs(layer: Compressed) -> Iterator[Spec]:
+    """Window, compressed rows and compressor state, and the same of the indexer, in fp8. Raises Unserved."""
     row = layer.head_dim - layer.rope_dim + 2 * layer.rope_dim + 8
     yield Spec(Growth.WINDOW, WINDOW_BLOCK, _page(WINDOW_BLOCK * row), layer.window)
     if not layer.ratio:

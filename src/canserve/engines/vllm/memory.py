@@ -131,6 +131,10 @@ class _Holding:
     def token_bytes(self) -> int:
         """Of all layers that grow, on the stage with the most."""
         groups = self.pool.grouping
+        if groups.overlaid:
+            return sum(
+                each.spec.page // each.spec.block for each in groups.groups if each.spec.growth is Growth.FULL
+            )
         growing = [each.spec for each in groups.groups if each.spec.growth is not Growth.STATE]
         return max(sum(size // spec.block for spec in growing) for size in groups.stage_bytes)
 

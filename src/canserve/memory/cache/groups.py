@@ -46,6 +46,8 @@ class Grouping:
     groups: tuple[Group, ...]
     stage_bytes: tuple[int, ...]
     """Bytes of one block of the pool, by pipeline stage; 0: no layer of this stage keeps anything."""
+    overlaid: bool = False
+    """Whether groups of different bytes lie over one another in a block; each group's page is then its own bytes."""
 
     @property
     def block(self) -> int:

@@ -89,6 +89,7 @@ def pack(stages: Sequence[Sequence[Spec]], packing: Packing) -> Grouping:
     return Grouping(
         tuple(_group(each, own) for each, own in zip(groups, on_stage[0], strict=True)),
         tuple(_block_bytes(own, packing) for own in on_stage),
+        overlaid=True,
     )
 
 
