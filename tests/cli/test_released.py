@@ -230,7 +230,7 @@ def test_nothing_asks_the_network(tmp_path: Path) -> None:
 def test_the_same_answers_from_python() -> None:
     report = canserve.since("Qwen3NextForCausalLM")
     printed = json.loads(run("since", "Qwen3NextForCausalLM", "--format", "json").stdout)
-    first = [one.usable[0].run.first.version for one in report.answers[0].engines if one.usable]
+    first = [one.own[0].first.version for one in report.answers[0].engines if one.own]
     assert first == [one["first"] for one in printed["answers"][0]["engines"] if one["first"]]
     (table,) = canserve.matrix(names=["qwen3nextforcausallm"])
     assert "Qwen3NextForCausalLM" in table.rows

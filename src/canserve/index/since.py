@@ -42,6 +42,8 @@ FOR_WEIGHTS = frozenset({"literal_methods", "quantization"})
 """What is asked about weights alone."""
 LISTED = ("native", "converter")
 """Ways of releases that name the architecture themselves."""
+BORROWED = ("fallback", "remote")
+"""Ways through a class that is not the release's own."""
 Days = Mapping[str, str]
 """Transformers release to the day of its upload, ISO 8601."""
 
@@ -108,6 +110,16 @@ class Since:
     def usable(self) -> tuple[Stretch, ...]:
         """Those that surely serve it, oldest first."""
         return tuple(stretch for stretch in self.stretches if stretch.answer.usable == "yes")
+
+    @property
+    def own(self) -> tuple[Run, ...]:
+        """Releases that serve it with a class of their own and a transformers of their time."""
+        return self.together(s for s in self.usable if not s.answer.ahead and s.answer.way not in BORROWED)
+
+    @property
+    def borrowed(self) -> tuple[Run, ...]:
+        """The same through a class that is not their own."""
+        return self.together(s for s in self.usable if not s.answer.ahead and s.answer.way in BORROWED)
 
     @property
     def lists(self) -> tuple[Run, ...]:

@@ -69,8 +69,12 @@ class EngineSinceShape:
 
     engine: str
     verdict: Annotated[Word, "Whether any release serves it."]
-    first: Annotated[str | None, "First release that serves it."]
-    last: Annotated[str | None, "Last release that serves it."]
+    first: Annotated[
+        str | None,
+        "First release that serves it with a class of its own and a transformers of its time; where none does, the "
+        "first through transformers' own class.",
+    ]
+    last: Annotated[str | None, "The last one of these."]
     lists: Annotated[tuple[RunShape, ...], "Releases that register the architecture, usable or not."]
     stretches: Annotated[tuple[ServedShape, ...], "Every indexed release is in exactly one of them."]
     dropped: tuple[DroppedShape, ...]

@@ -51,12 +51,12 @@ def _answer(answers: Answers) -> AnswerShape:
 
 
 def _engine(one: Since) -> EngineSinceShape:
-    usable = one.usable
+    runs = one.own or one.borrowed
     return EngineSinceShape(
         engine=one.column.engine,
         verdict=one.word,
-        first=usable[0].run.first.version if usable else None,
-        last=usable[-1].run.last.version if usable else None,
+        first=runs[0].first.version if runs else None,
+        last=runs[-1].last.version if runs else None,
         lists=tuple(_run(one.column, run) for run in one.lists),
         stretches=tuple(_served(one.column, stretch) for stretch in one.stretches),
         dropped=tuple(DroppedShape(_run(one.column, it.run), it.name, it.last) for it in one.dropped),

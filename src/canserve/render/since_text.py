@@ -59,26 +59,16 @@ def _first(answers: Answers) -> Iterable[tuple[str, str]]:
 
 def first_of(one: Since) -> str | None:
     """``0.19.1 (2026-04-18), listed since 0.15.0``; None: no release has to do with it."""
-    runs = own(one) or borrowed(one)
+    runs = one.own or one.borrowed
     if not runs:
         doubt = "unknown" if one.word == "unknown" else "none"
         return f"{doubt}, though listed since {_dated(one.lists[0].first)}" if one.lists else None
     said = _dated(runs[0].first)
-    if not own(one):
+    if not one.own:
         said += " through transformers' own class"
     elif one.lists and one.lists[0].first != runs[0].first:
         said += f", listed since {_dated(one.lists[0].first)}"
     return said if one.current(runs[-1]) else f"{said}, until {_dated(runs[-1].last)}"
-
-
-def own(one: Since) -> tuple[Run, ...]:
-    """Releases that serve it with a class of their own, and a transformers of their time."""
-    return one.together(s for s in one.usable if not s.answer.ahead and s.answer.way not in _BORROWED)
-
-
-def borrowed(one: Since) -> tuple[Run, ...]:
-    """The same through a class that is not their own."""
-    return one.together(s for s in one.usable if not s.answer.ahead and s.answer.way in _BORROWED)
 
 
 def _engine(one: Since) -> Iterable[Row]:
@@ -89,7 +79,7 @@ def _engine(one: Since) -> Iterable[Row]:
 
 def headline(one: Since) -> str:
     """The answer in one line: natively from when to when, and through a fallback where that is more."""
-    native, other = own(one), borrowed(one)
+    native, other = one.own, one.borrowed
     if native:
         said = _whole(one, native)
         if other and other[0].first.date < native[0].first.date:
@@ -109,7 +99,6 @@ def headline(one: Since) -> str:
     return "listed, but no release can serve it" if one.lists else "no release serves it"
 
 
-_BORROWED = ("fallback", "remote")
 _BACK_END = "its Transformers back end"
 
 
@@ -145,7 +134,7 @@ def details(one: Since) -> Iterable[tuple[str, str]]:
     for label, texts in sorted(groups.items(), key=lambda item: _LABELS.index(item[0])):
         for number, text in enumerate(texts):
             yield (label if number == 0 else ""), text
-    if runs := own(one) or borrowed(one) or lists:
+    if runs := one.own or one.borrowed or lists:
         first = runs[0].first
         yield "read", f"{first.evidence} for {first.version}"
     for said in one.dropped:
@@ -263,7 +252,7 @@ def _compared(report: SinceReport) -> Iterable[str]:
         cells = [markdown(first_of(one) or "-") for one in told]
         yield f"| {_in_table(_title(answers))} | {' | '.join(cells)} |"
         for one in told:
-            for run in (*(own(one) or borrowed(one))[:1], *one.lists[:1]):
+            for run in (*(one.own or one.borrowed)[:1], *one.lists[:1]):
                 read[one.column.engine, run.first.version] = run.first.evidence
     yield ""
     yield "Read for it:"
