@@ -14,7 +14,7 @@ from canserve.index.rebuild import NOT_HELD, build_at
 from canserve.index.runs import Release, column_of, settled
 from canserve.index.since import LISTED, Question, Since, Stretch, left_out, since
 from canserve.index.watched import Indexed
-from canserve.subjects.build import Build
+from canserve.subjects.build import NOT_ASKED, Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
@@ -146,21 +146,22 @@ def _judged(wanted: Wanted, shelf: Shelf, release: Release) -> BuildReport:
     read = build.value if isinstance(build, Known) else build
     reading = Reading(target, read, Cost(), _told(release))
     report = judge(Judged(wanted.model, reading, wanted.machines, wanted.on, wanted.wish))
-    return replace(_held(report), indexed=shelf.built)
+    return replace(held(report), indexed=shelf.built)
 
 
 def _told(release: Release) -> tuple[str, ...]:
     return ("its authors have withdrawn this release (yanked)",) if release.yanked else ()
 
 
-def _held(report: BuildReport) -> BuildReport:
+def held(report: BuildReport) -> BuildReport:
     """Checks that ask for what the index does not hold are not judged here, and said so."""
     findings: list[Finding] = []
     skipped = list(report.skipped)
     for finding in report.findings:
         because = finding.verdict.because
-        if isinstance(finding.verdict, Unknown) and because.startswith(NOT_HELD):
-            how = f"not judged from the index: {because}; --build {report.target} reads the release itself"
+        if isinstance(finding.verdict, Unknown) and because.startswith((NOT_HELD, NOT_ASKED.why)):
+            lacks = because if because.startswith(NOT_HELD) else "it does not hold what this check reads"
+            how = f"not judged from the index: {lacks}; --build {report.target} reads the release itself"
             skipped.append(Skipped(finding.check, finding.about, how))
         else:
             findings.append(finding)
