@@ -29,6 +29,9 @@ from canserve.verdict import Finding, No, Unknown, word
         ("--tp 8 --ep-size 4", Parallel(8, 1, 1, 4)),
         ("--tp 8 --dp 8 --enable-dp-attention --ep 8", Parallel(1, 1, 8, 8)),
         ("--tp 8 --dp 2 --enable-dp-attention", None),
+        ("--tp 8 --enable-dp-attention", Parallel(8)),
+        ("--tp 8 --dp 2 --enable-dp-attention --enable-deepep-moe", Parallel(4, 1, 2, 8)),
+        ("--tp 4 --dp 2 --enable-ep-moe", Parallel(4, 1, 2, 4)),
         ("--tp 1000000000", Parallel(10**9)),
     ],
 )

@@ -7,17 +7,7 @@ from dataclasses import replace
 
 from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.layout import judge
-from canserve.checks.layout.asked import (
-    ATTENTION,
-    DATA,
-    EXPERTS,
-    PIPELINE,
-    SPREAD,
-    TENSOR,
-    degrees,
-    no_towers,
-    whole_encoder,
-)
+from canserve.checks.layout.asked import EVERY, degrees, no_towers, whole_encoder
 from canserve.checks.wish import normalized
 from canserve.engines import engine_named
 from canserve.facts import Cause, Fact, Known, Missing
@@ -31,9 +21,7 @@ from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device, Parallel
 from canserve.verdict import Finding, Skipped
 
-DECIDED = frozenset(
-    name.lstrip("-").replace("-", "_") for name in (*TENSOR, *PIPELINE, *DATA, *EXPERTS, *SPREAD, ATTENTION)
-)
+DECIDED = frozenset(name.lstrip("-").replace("-", "_") for name in EVERY)
 """Options that the layout says."""
 MOST = 64
 """Accelerators that one machine may be taken to have without saying so."""

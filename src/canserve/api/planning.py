@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from canserve import layout
 from canserve.api import Options, SpecError, read_model
 from canserve.api.planned_builds import Purpose, judged_again, read_builds
-from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
+from canserve.api.planned_degrees import asked_for, refuse
+from canserve.checks.layout.asked import no_towers, whole_encoder
 from canserve.facts import Fact, Known, Missing
+from canserve.layout.judged import Judged as Rulings
 from canserve.memory.device import one_device
 from canserve.memory.quantity import Quantity
 from canserve.memory.weights.stored import contradictions
@@ -106,8 +108,17 @@ class _OfBuild:
 
 
 def _of_build(model: Model, judged: Judged, machines: Machines, wishes: Wishes) -> _OfBuild:
-    wishes = replace(wishes, fixed=_fixed(wishes.fixed, judged))
-    question = layout.Question(
+    wishes = asked_for(wishes, judged.wish, sum(host.gpus for host in machines.hosts))
+    found = layout.layouts(_question(model, judged, machines, wishes))
+    made = (
+        Candidate(model, judged, machines, each, wishes, found.judged, judged.options)
+        for each in worth_planning(found, wishes)
+    )
+    return _OfBuild(tuple((evaluate(it), it) for it in made), judged, found.illegal)
+
+
+def _question(model: Model, judged: Judged, machines: Machines, wishes: Wishes) -> layout.Question:
+    return layout.Question(
         model,
         machines.hosts,
         judged.engine,
@@ -117,23 +128,6 @@ def _of_build(model: Model, judged: Judged, machines: Machines, wishes: Wishes) 
         whole_encoder=whole_encoder(judged.wish),
         towers=not no_towers(judged.wish),
     )
-    found = layout.layouts(question)
-    made = (
-        Candidate(model, judged, machines, each, wishes, found.judged, judged.options)
-        for each in worth_planning(found, wishes)
-    )
-    return _OfBuild(tuple((evaluate(it), it) for it in made), judged, found.illegal)
-
-
-def _fixed(fixed: layout.Fixed, judged: Judged) -> layout.Fixed:
-    """The degrees that were fixed, and where none was those that engine options name. Raises SpecError."""
-    try:
-        asked = degrees(judged.wish)
-    except ValueError as error:
-        raise SpecError(str(error)) from error
-    if asked is None or fixed != layout.Fixed():
-        return fixed
-    return layout.Fixed(asked.tp, asked.pp, asked.dp, asked.ep)
 
 
 def _illegal(found: Sequence[_OfBuild]) -> tuple[Illegal, ...]:
@@ -167,6 +161,7 @@ def _what_if(
 
 def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) -> Plan:
     options = {**purpose.engine_options, **{k: v for k, v in change.items() if k != BUILD}}
+    refuse(change)
     purpose = replace(purpose, engine_options=options)
     if BUILD in change:
         builds = read_builds((str(change[BUILD]),), purpose)
@@ -175,7 +170,8 @@ def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) ->
         judged = builds.judged[0]
     else:
         judged = judged_again(best.judged, purpose)
-    return evaluate(replace(best, judged=judged, options=judged.options))
+    rulings = Rulings(_question(best.model, judged, best.machines, best.wishes))
+    return evaluate(replace(best, judged=judged, rulings=rulings, options=judged.options))
 
 
 def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:

@@ -187,15 +187,11 @@ def _wishes(wanted: Wanted) -> Wishes:
     from canserve.layout import Fixed
     from canserve.plan.wishes import GOALS, Wishes
 
-    degrees = (wanted.tp, wanted.pp, wanted.dp)
-    if any(degrees):  # as engines read it: a degree that is not named is 1
-        tp, pp, dp = (size or 1 for size in degrees)
-        fixed = Fixed(tp, pp, dp, 1 if wanted.ep is None else wanted.ep or None)
-    else:
-        fixed = Fixed(ep=wanted.ep or None)
+    fixed = Fixed(wanted.tp, wanted.pp, wanted.dp, wanted.ep or None)
+    alone = any((wanted.tp, wanted.pp, wanted.dp))
     (goal,) = (goal for goal in GOALS if goal == wanted.goal)
     options = _options(wanted.engine_args, "--engine-arg")
-    return Wishes(goal, wanted.context, wanted.concurrency, fixed, wanted.ep == 0, options)
+    return Wishes(goal, wanted.context, wanted.concurrency, fixed, alone, wanted.ep == 0, options)
 
 
 def _changes(text: str) -> dict[str, object]:

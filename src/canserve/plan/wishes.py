@@ -31,6 +31,8 @@ class Wishes:
     concurrency: int | None = None
     """Sequences of that length at once."""
     fixed: Fixed = field(default_factory=Fixed)
+    alone: bool = False
+    """Whether degrees that neither ``fixed`` nor the engine options name are 1, as engines read it."""
     spread: bool = False
     """Whether experts have to be spread over the ranks, however many these are."""
     options: Mapping[str, object] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from canserve.checks.case import Wish
 from canserve.checks.wish import normalized
@@ -13,10 +14,51 @@ PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size", "--pp")
 DATA = ("--data-parallel-size", "-dp", "--dp-size", "--dp")
 EXPERTS = ("--expert-parallel-size", "--ep-size", "--ep")
 SPREAD = ("--enable-expert-parallel", "-ep")
+OWN = ("--enable-ep-moe", "--enable-deepep-moe")
 ATTENTION = "--enable-dp-attention"
+EVERY = frozenset((*TENSOR, *PIPELINE, *DATA, *EXPERTS, *SPREAD, *OWN, ATTENTION))
 """With it the tensor parallel size counts all ranks, and attention is cut over those of one replica only."""
 WHOLE_ENCODER = {"--mm-encoder-tp-mode": ("data",), "--mm-enable-dp-encoder": (None, "true")}
 NO_TOWERS = ("--language-model-only",)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Degrees as flags name them, in the engine's own terms; None: not named."""
+
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    ep: int | None
+    spread: bool
+    """Whether experts are spread over all ranks, however many these are."""
+    own: bool
+    """Whether they are spread over the tensor parallel ranks."""
+    attention: bool
+    """Whether the tensor parallel size counts the ranks of all replicas."""
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """tp, pp, dp."""
+        return self.tp, self.pp, self.dp
+
+    def filled(self) -> Parallel | None:
+        """With 1 for what is not named, as engines do; None: degrees do not describe it."""
+        tp, pp, dp = (size or 1 for size in self.sizes)
+        ep = tp if self.own else self.ep or 1
+        if self.attention and dp > 1:
+            if tp % dp or ep != tp:
+                return None
+            tp //= dp
+        return Parallel(tp, pp, dp, tp * dp if self.spread else ep)
+
+
+def named(wish: Wish) -> Named:
+    """What the flags name. Raises ValueError for a size that is none."""
+    flags = {normalized(flag): value for flag, value in wish.flags.items()}
+    tp, pp, dp, ep = (_size(flags, names) for names in (TENSOR, PIPELINE, DATA, EXPERTS))
+    spread, own, attention = (any(name in flags for name in names) for names in (SPREAD, OWN, (ATTENTION,)))
+    return Named(tp, pp, dp, ep, spread, own, attention)
 
 
 def degrees(wish: Wish) -> Parallel | None:
@@ -24,17 +66,10 @@ def degrees(wish: Wish) -> Parallel | None:
 
     Raises ValueError for a size that is none.
     """
-    flags = {normalized(flag): value for flag, value in wish.flags.items()}
-    sizes = [_size(flags, names) for names in (TENSOR, PIPELINE, DATA, EXPERTS)]
-    spread = any(name in flags for name in SPREAD)
-    if all(size is None for size in sizes) and not spread:
+    found = named(wish)
+    if found.ep is None and not any((*found.sizes, found.spread, found.own)):
         return None
-    tp, pp, dp, ep = (size or 1 for size in sizes)
-    if ATTENTION in flags:
-        if dp == 1 or tp % dp or ep != tp:
-            return None
-        tp //= dp
-    return Parallel(tp, pp, dp, tp * dp if spread else ep)
+    return found.filled()
 
 
 def whole_encoder(wish: Wish) -> bool:
