@@ -86,7 +86,7 @@ def test_an_engines_release(engine: str, version: str, place: Place) -> None:
     listed = listed_before(shelf)[Version(version)].listed
     assert {**release.listed, "yanked": None} == {**listed, "yanked": None}
 
-    read = read_engine(reader, release, BuildOptions(), place)
+    read = read_engine(reader, release, BuildOptions())
     assert isinstance(read, Row)
     kept = rows(engine)[at]
     assert kept.said == read.said

@@ -68,7 +68,7 @@ def projects() -> tuple[Project, ...]:
 
 
 def _engine_reader(engine: Engine) -> Callable[[Means], ReadOne]:
-    return lambda means: lambda release, _: read_engine(engine, release, means.options, means.place)
+    return lambda means: lambda release, _: read_engine(engine, release, means.options)
 
 
 def _library_reader(means: Means) -> ReadOne:

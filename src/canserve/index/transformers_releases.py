@@ -89,8 +89,8 @@ class ShippedTable:
     def backend_tests(self, version: str, architecture: str) -> frozenset[str] | None:
         """Which of ``Fallback.accepts`` the class of that name passes; None: no such class."""
         at = self._at.get(version)
-        if at is None or architecture not in self._all_classes:
-            return None
+        if at is None or not any(holds(runs, at) for runs in self._classes.get(architecture, ())):
+            return None  # of a class that no auto table of that version names nothing was read
         if not self._answer("public", architecture, at):
             return None
         return frozenset(test for test, runs in self._tests.get(architecture, {}).items() if holds(runs, at))
@@ -155,8 +155,11 @@ class ShippedTable:
         return found
 
     @cached_property
-    def _all_classes(self) -> frozenset[str]:
-        return frozenset(key.partition(" ")[2] for key in self._shelf.tables.get("classes", ()))
+    def _classes(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key, runs in self._shelf.tables.get("classes", {}).items():
+            found.setdefault(key.partition(" ")[2], []).append(runs)
+        return found
 
     @cached_property
     def _tests(self) -> Mapping[str, Mapping[str, str]]:
