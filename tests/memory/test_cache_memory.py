@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from canserve.memory.cache.capacity import Pool
@@ -164,3 +166,15 @@ def test_a_block_is_as_large_as_its_groups_ask() -> None:
 
 def test_states_for_every_block_and_those_of_drafted_tokens() -> None:
     assert Spec(Growth.STATES, 16, 1, states=2).blocks(33, 8192) == 3 + 2
+
+
+def test_unlike_layers_of_all_stages_are_counted_on_each() -> None:
+    """What vLLM 0.11.0 to 0.16.0 do with an indexer's rows beside latent ones."""
+    found = group([[FULL, replace(FULL, page=FULL.page // 2)]] * 2, 1.5, Pages.EQUAL)
+    assert found is not None
+    room = [found.stage_bytes[0] * 100] * 2
+    assert Pool(found, 8192).blocks(room) == 100
+    assert Pool(found, 8192, whole=True).blocks(room) == 50
+    like = group([[FULL, FULL]] * 2, 1.5, Pages.EQUAL)
+    assert like is not None
+    assert Pool(like, 8192, whole=True).blocks([FULL.page * 200] * 2) == 100

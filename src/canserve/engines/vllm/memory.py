@@ -68,6 +68,7 @@ def _serving(start: Start, weights: Sequence[Quantity]) -> Serving:
         start.in_flight,
         start.shards,
         int(start.rules.value("null_block")),
+        whole=start.rules.value("projected") == "no",
         by_bytes=start.rules.value("concurrency") == "bytes",
     )
     holding = _Holding(start, pool, ranks)

@@ -20,14 +20,17 @@ class Pool:
     """Context parallel ranks."""
     reserved: int = 0
     """Blocks set aside before it is checked that a sequence fits."""
+    whole: bool = False
+    """Whether a stage counts blocks as if it held the unlike layers of all stages."""
     by_bytes: bool = False
     """Whether the sequences at once are counted from the bytes of groups, as if a block were the first one's."""
 
     def blocks(self, available: Sequence[float]) -> int:
         """Blocks on every rank: those of the stage that has room for the fewest. ``available``: bytes a stage."""
-        counts = [
-            int(room // size) for room, size in zip(available, self.grouping.stage_bytes, strict=True) if size
-        ]
+        sizes = self.grouping.stage_bytes
+        if self.whole and self.grouping.unlike:
+            sizes = (sum(sizes),) * len(sizes)
+        counts = [int(room // size) for room, size in zip(available, sizes, strict=True) if size]
         return max(min(counts, default=0), 0)
 
     def needed(self, length: int) -> int:

@@ -46,6 +46,8 @@ class Grouping:
     groups: tuple[Group, ...]
     stage_bytes: tuple[int, ...]
     """Bytes of one block of the pool, by pipeline stage; 0: no layer of this stage keeps anything."""
+    unlike: bool = False
+    """Whether it is one group of layers that differ in bytes alone."""
     overlaid: bool = False
     """Whether groups of different bytes lie over one another in a block; each group's page is then its own bytes."""
 
@@ -86,7 +88,8 @@ def kind(spec: Spec) -> tuple[object, ...]:
 def _single(stages: Sequence[Sequence[Spec]]) -> Grouping:
     specs = [spec for stage in stages for spec in stage]
     whole = Group(specs[0], tuple(range(len(specs))))
-    return Grouping((whole,), tuple(sum(spec.page for spec in stage) for stage in stages))
+    unlike = len({spec.page for spec in specs}) > 1
+    return Grouping((whole,), tuple(sum(spec.page for spec in stage) for stage in stages), unlike)
 
 
 def _group_size(counts: Sequence[int], factor: float) -> int:
