@@ -9,15 +9,15 @@ called impossible, and refusals said to fit. Rows outside are listed with what w
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from memory_cases import FIXED, SHARED, Case, logged, measured, refused
 
 from canserve.api import read_model
 from canserve.engines import Engine, engine_named
@@ -29,59 +29,6 @@ from canserve.memory.request import Request, Serving
 from canserve.rules.machines import profile
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Parallel, Placement, Rank
-
-SHARED = Path(__file__).resolve().parents[2] / "shared"
-STAND_INS = {
-    "RedHatAI/Llama-3.3-70B-Instruct-fp8-dynamic": "meta-llama__Meta-Llama-3.1-70B",
-    "redhatai/Llama-3.3-70B-Instruct-quantized.w8a8": "meta-llama__Meta-Llama-3.1-70B",
-    "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16": "meta-llama__Meta-Llama-3.1-8B",
-    "RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8": "Qwen__Qwen2.5-7B-Instruct",
-    "moonshotai/Kimi-Dev-72B": "Qwen__Qwen2.5-72B-Instruct",
-    "ThaiLLM/ThaiLLM-30B": "Qwen__Qwen3-30B-A3B",
-    "ThaiLLM-30B NVFP4 (ModelOpt; Qwen3-30B-A3B architecture)": "Qwen__Qwen3-30B-A3B",
-    "openthaigpt1.5-7b-instruct NVFP4": "Qwen__Qwen2.5-7B-Instruct",
-    "aisingapore/Qwen-SEA-LION-v4.5-27B-IT": "Qwen__Qwen3.5-27B",
-    "google/gemma-4-26B-A4B-it": "google__gemma-4-26B-A4B",
-    "google/gemma-4-26B-A4B-it-qat-q4_0-unquantized": "google__gemma-4-26B-A4B",
-    "Qwen/Qwen3.6-27B-FP8": "Qwen__Qwen3.5-27B",
-    "mattbucci/gemma-4-31B-AWQ": "nvidia__Gemma-4-31B-IT-NVFP4",
-}
-"""Models whose own config is not here, with one of the same layers. Their weights are taken as printed."""
-MACHINES = (
-    ("H100", "h100"), ("H200", "h200"), ("GB10", "dgx-spark"), ("A100 80GB", "a100"), ("RTX 3090", "rtx-3090"),
-    ("RTX 5090", "rtx-5090"), ("RTX PRO 6000", "rtx-pro-6000"), ("GB200", "gb200"), ("B200", "b200"), ("H20", "h20"),
-    ("GB300", "gb300"), ("MI300X", "mi300x"),
-)  # fmt: skip
-
-DATED = (("June 2026", "0.5.12"), ("2026-01", "0.5.8"))
-"""Logs that print no version, by what is known of their date; the form of the cache is the same in all near it."""
-RELEASES = {"2025-10": "0.11.0", "recipe": "0.33.0"}
-"""Rows that name no release: by their date; what recipes say holds for the newest."""
-NUMBERS = {"gpu-memory-utilization", "max-model-len", "max-num-seqs"}
-WORDS = {"cudagraph_capture_sizes", "quantization", "load_format"}
-"""Flags that the logs give in words."""
-FIXED = {"vllm": "kv_cache_memory_bytes", "sglang": "kv_cache_bytes"}
-"""Options that set the bytes of the cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One start that somebody logged."""
-
-    source: str
-    id: str
-    engine: str
-    version: str
-    model: str
-    config: Path | None
-    own_config: bool
-    machine: str
-    parallel: Parallel
-    options: Mapping[str, Any]
-    server: bool
-    started: bool
-    printed: Mapping[str, float]
-    """``weights``, ``available`` (GiB), ``tokens``, ``concurrency``."""
 
 
 @dataclass
@@ -104,152 +51,6 @@ class Score:
         p90 = ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
         inside = f", inside {sum(self.inside)}/{len(self.inside)}" if self.inside else ""
         return f"median {median(ordered):.2%}, p90 {p90:.2%}, {len(ordered)} rows{inside}"
-
-
-def logged(shared: Path) -> Iterator[Case]:
-    """Public start-up logs."""
-    for line in (shared / "cases" / "memory_logs.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        measured, layout = row["measured"], row["layout"]
-        config, own = _config(shared, row["model"])
-        printed = {
-            "weights": measured.get("weights_gib", _largest(measured.get("sgl_mem_usage_gb"))),
-            "available": measured.get("available_kv_gib", _pools(measured)),
-            "tokens": measured.get("kv_tokens", measured.get("sgl_max_total_tokens")),
-            "concurrency": measured.get("max_concurrency"),
-        }
-        yield Case(
-            source="memory_logs",
-            id=row["id"],
-            engine=row["engine"],
-            version=_version(row["engine_version"]),
-            model=row["model"],
-            config=config,
-            own_config=own,
-            machine=next((name for words, name in MACHINES if words in row["gpu"]), ""),
-            parallel=Parallel(
-                layout["tp"],
-                layout.get("pp", 1),
-                layout.get("dp", 1),
-                1 if not layout.get("ep") else layout["tp"],
-            ),
-            options=_options(row),
-            server=True,
-            started=row.get("outcome") == "ok",
-            printed={key: value for key, value in printed.items() if isinstance(value, int | float)},
-        )
-
-
-def _version(text: str) -> str:
-    """The release a log names, without what was patched on it."""
-    found = re.match(r"\d+(\.\d+)+\S*", text)
-    return found[0] if found else next((version for words, version in DATED if words in text), text)
-
-
-def _largest(value: Any) -> float | None:
-    """What loading took, of all differences the log lists."""
-    return max(value) if isinstance(value, list) else value
-
-
-def _pools(measured: Mapping[str, Any]) -> float | None:
-    """GiB of keys and values in all pools, where the log lists them pool by pool."""
-    keys, values = measured.get("sgl_k_gb"), measured.get("sgl_v_gb")
-    if keys is None or values is None:
-        return None
-    tokens = measured["sgl_tokens"]
-    pools = len(set(tokens)) if isinstance(tokens, list) else 1
-    return sum(sum(set(each)) if isinstance(each, list) else each * pools for each in (keys, values))
-
-
-def measured(shared: Path) -> Iterator[Case]:
-    """Runs of vLLM 0.25.1 on H200s, random weights of the real shapes."""
-    for line in (shared / "cases" / "h200_measured.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        engine, version = row["engine"].split()
-        config, own = _config(shared, row["model"])
-        options = {
-            key: value for key, value in row["args"].items() if key not in {"tensor_parallel_size", "seed"}
-        }
-        yield Case(
-            source="h200_measured",
-            id=row["name"],
-            engine=engine,
-            version=version,
-            model=row["model"],
-            config=config,
-            own_config=own,
-            machine="h200",
-            parallel=Parallel(row["tp"]),
-            options=options,
-            server=False,
-            started=True,
-            printed={
-                "weights": row["weights_gib"],
-                "available": row["kv_gib"],
-                "tokens": row["kv_tokens_printed"],
-                "concurrency": row["concurrency_x"],
-            },
-        )
-
-
-def refused(shared: Path) -> Iterator[Case]:
-    """Starts that failed for memory, where a model, a machine and a release can be told."""
-    for line in (shared / "cases" / "verdict_fails.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        if row.get("reason_class") != "memory" or row["engine"] not in FIXED:
-            continue
-        layout, hardware = row["layout"], row["hardware"]
-        config, own = _config(shared, row["model"])
-        text = f"{row['reason']} {' '.join(row.get('flags') or ())}"
-        flags = dict(re.findall(r"--([a-z-]+)[ =]([\w.]+)", " ".join(row.get("flags") or ())))
-        release = re.match(r"0\.\d+\.\d+", row["engine_version"])
-        yield Case(
-            source="refused",
-            id=row["id"],
-            engine=row["engine"],
-            version=release[0] if release else RELEASES.get(row["engine_version"], RELEASES["recipe"]),
-            model=row["model"],
-            config=config,
-            own_config=own,
-            machine=next((name for words, name in MACHINES if words in hardware["gpu"]), ""),
-            parallel=Parallel(layout["tp"] or 1, layout.get("pp") or 1),
-            options={key.replace("-", "_"): value for key, value in flags.items() if key in NUMBERS},
-            server=True,
-            started=False,
-            printed={"needed": float(found[1])} if (found := re.search(r"\(([\d.]+) GiB KV", text)) else {},
-        )
-
-
-def _config(shared: Path, model: str) -> tuple[Path | None, bool]:
-    folder = shared / "models"
-    if model in STAND_INS:
-        return folder / STAND_INS[model] / "config.json", False
-    for path in (folder / model.replace("/", "__"), *sorted(folder.glob(f"*__{model}"))):
-        if (path / "config.json").is_file():
-            return path / "config.json", True
-    return None, False
-
-
-def _options(row: Mapping[str, Any]) -> dict[str, Any]:
-    own = (
-        "gpu_memory_utilization", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype",
-        "enforce_eager", "mem_fraction_static", "dtype",
-    )  # fmt: skip
-    options = {key: row[key] for key in own if row.get(key) is not None}
-    if not isinstance(options.get("gpu_memory_utilization", 0.5), int | float):
-        del options["gpu_memory_utilization"]  # the log gives the default in words
-    flags = row.get("other_flags") or {}
-    options |= {key: value for key, value in flags.items() if key not in WORDS}
-    if found := re.search(r"method='(\w+)'.*num_spec_tokens=(\d+)", str(row.get("speculative"))):
-        options["speculative_config"] = {"method": found[1], "num_speculative_tokens": int(found[2])}
-    if row["layout"].get("dcp", 1) > 1:
-        options["decode_context_parallel_size"] = row["layout"]["dcp"]
-    if row["engine"] == "sglang":
-        options.pop("max_prefill_tokens", None)
-        options["context_length"] = options.pop("max_model_len", None)
-        options["chunked_prefill_size"] = options.pop("max_num_batched_tokens", None)
-        options["max_running_requests"] = options.pop("max_num_seqs", None)
-    return {key: value for key, value in options.items() if value is not None}
 
 
 def request(case: Case, model: Model, options: Mapping[str, Any]) -> Request | Missing:

@@ -16,13 +16,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from memory_cases import SHARED, Case, logged, measured
+
 from canserve.engines import engine_named
 from canserve.facts import Known, Missing
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import Request
 from canserve.probes.model.reading import read_model
 from canserve.subjects.model import Model
-from memory import SHARED, Case, logged, measured, request
+from memory import request
 
 Config = dict[str, Any]
 Change = Callable[[Config], Config]

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory_cases import SHARED, measured
 from memory_weights import model_of, own_weights
 
 from canserve.engines import engine_named
 from canserve.facts import Known, Missing
 from canserve.memory.quantity import GIB
-from memory import SHARED, measured, request
+from memory import request
 
 ROOT = Path(__file__).parent
 META = ROOT.parent / "tests" / "memory" / "meta_device.json"
