@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from past import build
 
@@ -9,7 +11,7 @@ from canserve.api import BuildReport
 from canserve.api.newest import held
 from canserve.index.rebuild import NOT_HELD
 from canserve.subjects.build import NOT_ASKED
-from canserve.verdict import Finding, Unknown, Yes, word
+from canserve.verdict import Finding, Skipped, Unknown, Yes, word
 
 
 def report(*findings: Finding) -> BuildReport:
@@ -27,8 +29,18 @@ def test_what_the_index_does_not_hold_is_not_judged(because: str) -> None:
     assert word(judged.verdict) == "yes"
     assert [one.check for one in judged.findings] == ["architecture-registered"]
     assert [one.check for one in judged.skipped] == ["gpu-code-present"]
-    assert judged.skipped[0].because.startswith("not judged from the index: ")
-    assert judged.skipped[0].because.endswith("--build eng==1 reads the release itself")
+    assert judged.skipped[0].because.startswith("not judged: the index does not hold ")
+    assert judged.skipped[0].because.endswith("--build reads the release itself")
+
+
+def test_a_check_that_skips_for_want_of_it_says_so_too() -> None:
+    reasons = {
+        f"its compiled files: {NOT_ASKED.why}": "not judged: the index does not hold what this check reads",
+        "no machine was named": "no machine was named",
+    }
+    for because, said in reasons.items():
+        skip = Skipped("gpu-code-present", "eng==1", because)
+        assert held(replace(report(), skipped=(skip,))).skipped[0].because.startswith(said)
 
 
 def test_every_other_unknown_stays_one() -> None:

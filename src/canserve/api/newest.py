@@ -156,16 +156,21 @@ def _told(release: Release) -> tuple[str, ...]:
 def held(report: BuildReport) -> BuildReport:
     """Checks that ask for what the index does not hold are not judged here, and said so."""
     findings: list[Finding] = []
-    skipped = list(report.skipped)
+    skipped = [replace(skip, because=_lacks(skip.because)) for skip in report.skipped]
     for finding in report.findings:
         because = finding.verdict.because
         if isinstance(finding.verdict, Unknown) and because.startswith((NOT_HELD, NOT_ASKED.why)):
-            lacks = because if because.startswith(NOT_HELD) else "it does not hold what this check reads"
-            how = f"not judged from the index: {lacks}; --build {report.target} reads the release itself"
-            skipped.append(Skipped(finding.check, finding.about, how))
+            skipped.append(Skipped(finding.check, finding.about, _lacks(because)))
         else:
             findings.append(finding)
     return replace(report, findings=tuple(findings), skipped=tuple(skipped))
+
+
+def _lacks(because: str) -> str:
+    """The reason in terms of the index, where it is that the index does not hold something."""
+    if NOT_HELD not in because and NOT_ASKED.why not in because:
+        return because
+    return "not judged: the index does not hold what this check reads; --build reads the release itself"
 
 
 def _notes(found: Since, chosen: Release, passed_over: Sequence[BuildReport]) -> Iterator[str]:
