@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from canserve import layout
@@ -22,6 +22,7 @@ from canserve.plan.evaluate import curve, evaluate
 from canserve.plan.plan import Illegal, Plan, Plans, Variant
 from canserve.plan.wishes import BUILD, Wishes
 from canserve.subjects import launch
+from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device
 from canserve.trees.tree import Cost
@@ -72,8 +73,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
     options = options or Options()
     machines, nodes = _machines(asked)
     subject = read_model(model, options)
-    kinds = tuple({node.machine.subject: node.machine for node in nodes}.values())
-    purpose = Purpose(subject, kinds, asked.wishes.options, options)
+    purpose = Purpose(subject, _kinds(nodes), asked.wishes.options, options)
     builds = read_builds(asked.builds, purpose)
     if options.progress is not None:
         options.progress("planning")
@@ -201,6 +201,16 @@ def _machines(asked: Asked) -> tuple[Machines, tuple[Node, ...]]:
     hosts = tuple(_host(node, asked.gpus) for node in nodes)
     networks = {node.name: _network(node) for node in nodes}
     return Machines(hosts, networks, {node.name: _device(node) for node in nodes}), nodes
+
+
+def _kinds(nodes: Sequence[Node]) -> tuple[Machine, ...]:
+    """One machine of each kind: builds are judged once for those of which the same is known."""
+    found: dict[str, Machine] = {}
+    for node in nodes:
+        facts = (getattr(node.machine, each.name) for each in fields(node.machine) if each.name != "subject")
+        known = (fact.value if isinstance(fact, Known) else fact.cause for fact in facts)
+        found.setdefault(repr(tuple(known)), node.machine)
+    return tuple(found.values())
 
 
 def _host(node: Node, gpus: int | None) -> layout.Host:
