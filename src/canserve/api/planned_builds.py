@@ -107,12 +107,12 @@ COMMAND_LINE = ("flags", "flag_syntax", "reasoning_parsers", "tool_parsers", "la
 
 
 def _same(content: str, indexed: Fact[str]) -> bool:
-    """Whether the index has read the very file; it keeps the first half of a digest and says so with dots."""
+    """Whether the index has read the very file; it keeps the beginning of a digest and says so with dots."""
     known = indexed.value.rstrip(".") if isinstance(indexed, Known) else ""
     return len(known) >= LEAST_DIGEST and content.startswith(known)
 
 
-LEAST_DIGEST = len("sha256:") + 32
+LEAST_DIGEST = len("sha256:") + 16
 
 
 def _indexed(engine: str, version: str) -> Build | None:
