@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from ipaddress import ip_address
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ MAX_TEXT = 255
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:%\[\]-]*")
 """An ssh destination; it never begins with a dash, so that no command takes it for an option."""
+HEADER = re.compile(r"\s*\[+\s*(.*?)\s*\]+\s*(#.*)?")
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,31}")
 REACH = {"profile", "address", "through", "internet", "ip", "interface", "source"}
 
@@ -147,6 +149,11 @@ class _Reading:
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.lines = text.splitlines()
+        self.tables: dict[str, list[range]] = {}
+        """By the last word of a table's header: the lines from the header to the next one."""
+        headers = [(at, found[1]) for at, line in enumerate(self.lines) if (found := HEADER.fullmatch(line))]
+        for (at, title), (end, _) in pairwise([*headers, (len(self.lines), "")]):
+            self.tables.setdefault(_bare(title.split(".")[-1]), []).append(range(at, end))
 
     def cluster(self, table: Mapping[str, Any]) -> Cluster:
         """The whole file."""
@@ -242,14 +249,14 @@ class _Reading:
 
     def line(self, node: str, key: str) -> int | None:
         """The line of ``key`` inside ``[nodes.node]``, as far as it is written in the usual way."""
-        inside = node in {"", "nodes"}
-        for number, line in enumerate(self.lines, 1):
-            if header := re.fullmatch(r"\s*\[+\s*(.*?)\s*\]+\s*(#.*)?", line):
-                inside = _bare(header[1].split(".")[-1]) == node or node in {"", "nodes"}
-                if inside and _bare(header[1].split(".")[-1]) == key:
-                    return number
-            elif inside and "=" in line and _bare(line.split("=")[0].split(".")[-1]) == key:
-                return number
+        everywhere = node in {"", "nodes"}
+        for at in range(len(self.lines)) if everywhere else chain(*self.tables.get(node, ())):
+            line = self.lines[at]
+            if header := HEADER.fullmatch(line):
+                if _bare(header[1].split(".")[-1]) == key:
+                    return at + 1
+            elif "=" in line and _bare(line.split("=")[0].split(".")[-1]) == key:
+                return at + 1
         return None
 
 
