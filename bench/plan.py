@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def main() -> int:
     run = measure(model, "--on", f"{MANY}xprofile:h200", "--build", BUILD, "--quiet")
     held.append(report(f"{MANY} machines, {MANY * 8} GPUs: time", run.cpu, MANY_SECONDS, "s"))
     held.append(report(f"{MANY} machines, {MANY * 8} GPUs: memory", run.peak / 1e6, MANY_BYTES / 1e6, "MB"))
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Path(folder) / "cluster.toml"
+        cluster.write_text(
+            "".join(f'[nodes.n{at}]\nprofile = "h200"\ndriver = "580.95.05"\n' for at in range(MANY))
+        )
+        run = measure(model, "--on", str(cluster), "--build", BUILD, "--quiet")
+        held.append(report(f"{MANY} machines of a cluster file: time", run.cpu, MANY_SECONDS, "s"))
+        held.append(
+            report(f"{MANY} machines of a cluster file: memory", run.peak / 1e6, MANY_BYTES / 1e6, "MB")
+        )
     run = measure(model, "--on", "8xprofile:h200", "--offline", "--quiet")
     print(f"      64 GPUs, builds chosen from the index        {run.cpu:8.2f} s (no bound)")
     return 0 if all(held) else 1
