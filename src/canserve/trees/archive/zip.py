@@ -16,6 +16,7 @@ from canserve.trees.archive.directory import LOCAL, Member, problem, read_direct
 from canserve.trees.archive.members import Archive, Members
 from canserve.trees.fanout import WIDTH
 from canserve.trees.names import unavailable, unreadable
+from canserve.trees.positions import Use, checksummed, spooled
 from canserve.trees.tree import Entry, TreeError
 
 MAX_READ = 64 << 20
@@ -75,6 +76,32 @@ class ZipTree(Archive):
                 wanted.append(member)
         got.update(self._unpacked(sorted(wanted, key=lambda member: member.offset)))
         return got
+
+    def visit(self, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
+        """Unpack members of any size one after the other; the answer holds those that could not be."""
+        failed: dict[str, Missing] = {}
+        for path in paths:
+            try:
+                member = self._members.get(path)
+                if member is None:
+                    raise TreeError(unavailable(self.subject, path, "no such file"))
+                with spooled(self._pieces(member), member.size, (self.subject, path)) as file:
+                    use(path, file)
+            except TreeError as error:
+                failed[path] = error.missing
+        return failed
+
+    def _pieces(self, member: Member) -> Iterator[bytes]:
+        """A member's content, step by step. Raises TreeError, also where its checksum is wrong."""
+        if why := problem(member):
+            raise TreeError(self._unreadable(member, why))
+        head = self._blob.spans([(member.offset, min(member.end, member.offset + LOCAL.size + 0x1FFFE))])[0]
+        try:
+            packed = self._packed(member.offset + _data_start(member, memoryview(head)), member.packed)
+            content = packed if member.method == 0 else _inflated(packed, member.size)
+            yield from checksummed(content, member.crc, (self.subject, member.name))
+        except _CorruptError as error:
+            raise TreeError(self._unreadable(member, str(error))) from None
 
     def _unpacked(self, wanted: Sequence[Member]) -> dict[str, bytes | Missing]:
         got: dict[str, bytes | Missing] = {}

@@ -18,7 +18,8 @@ from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob, Span
 from canserve.trees.archive.stream import BROKEN, BombError, Readable, exactly, told, walk
 from canserve.trees.names import printable, refusal, unreadable
-from canserve.trees.tree import Cost
+from canserve.trees.positions import Use, in_steps, spooled
+from canserve.trees.tree import Cost, TreeError
 
 FORM = 1
 """Of what ``dump`` writes; another one is not read."""
@@ -175,6 +176,30 @@ def read_files(blob: Blob, subject: str, paths: Iterable[str]) -> dict[str, byte
         trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
         return dict.fromkeys(wanted, trouble) | got
     return dict.fromkeys(wanted, unreadable(subject, "", "a file that is no longer in its layer")) | got
+
+
+def visit_files(blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dict[str, Missing]:
+    """Use these files, of any size, by passing over the layer once more; the answer holds what could not be."""
+    wanted = dict.fromkeys(paths)
+    failed: dict[str, Missing] = {}
+
+    def visit(member: tarfile.TarInfo, handle: Readable | None) -> None:
+        name = clean(member.name)
+        if handle is None or name not in wanted:
+            return
+        del wanted[name]
+        try:
+            with spooled(in_steps(handle.read, member.size), member.size, (subject, name)) as file:
+                use(name, file)
+        except TreeError as error:
+            failed[name] = error.missing
+
+    try:
+        walk(blob, MAX_UNPACKED, visit)
+    except BROKEN as error:
+        trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
+        return dict.fromkeys(wanted, trouble) | failed
+    return dict.fromkeys(wanted, unreadable(subject, "", "a file that is no longer in its layer")) | failed
 
 
 def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:

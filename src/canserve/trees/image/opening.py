@@ -9,13 +9,14 @@ from pathlib import Path
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob, Span
 from canserve.trees.archive.remote import Place
-from canserve.trees.image.layer import Layer, load, read_files, read_layer
+from canserve.trees.image.layer import Layer, load, read_files, read_layer, visit_files
 from canserve.trees.image.manifest import Config, Descriptor
 from canserve.trees.image.overlay import ImageTree
 from canserve.trees.image.registry import PREFIX, Registry
 from canserve.trees.image.saved import ArchiveStore, FolderStore, open_saved
 from canserve.trees.image.seekable import NoTableError, Seekable, open_seekable
 from canserve.trees.names import unavailable
+from canserve.trees.positions import Use
 from canserve.trees.tree import Cost, TreeError
 
 AHEAD = 16 << 20
@@ -46,6 +47,15 @@ class _Source:
         if self.table is not None:
             return self.table.files(self.blob, subject, paths)
         return read_files(self.blob, subject, paths)
+
+    def visit(self, wanted: _Wanted, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
+        if self.table is not None:
+            return self.table.visit(self.blob, wanted.subject, paths, use)
+        if self.blob.size > _LARGE:
+            wanted.place.tell(
+                f"{wanted.subject}: passing once more over a layer of {self.blob.size / 1e6:.0f} MB"
+            )
+        return visit_files(self.blob, wanted.subject, paths, use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +133,9 @@ def _tree(wanted: _Wanted, origin: str, sources: Sequence[_Source]) -> ImageTree
         return sources[number].files(wanted.subject, paths)
 
     layers = [source.layer for source in sources]
-    return ImageTree(wanted.subject, origin, layers, fetch, lambda: wanted.place.web.cost)
+    tree = ImageTree(wanted.subject, origin, layers, fetch, lambda: wanted.place.web.cost)
+    tree.visitor = lambda number, paths, use: sources[number].visit(wanted, paths, use)
+    return tree
 
 
 class _Ahead:

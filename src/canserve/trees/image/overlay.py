@@ -13,6 +13,7 @@ from typing import TypeAlias
 from canserve.facts import Missing
 from canserve.trees.image.layer import FILE, FOLDER, HARD, LINK, Layer, Node
 from canserve.trees.names import below, inside, unavailable, unreadable
+from canserve.trees.positions import Positions, Use
 from canserve.trees.tree import Children, Cost, Entry, Hole, Listing, TreeError
 
 MAX_LINKS = 40
@@ -26,6 +27,13 @@ MAX_READ = 64 << 20
 
 Fetch: TypeAlias = Callable[[int, Sequence[str]], Mapping[str, bytes | Missing]]
 """Contents of these paths of the layer with this number."""
+Visit: TypeAlias = Callable[[int, Sequence[str], Use], Mapping[str, Missing]]
+"""Use these paths of the layer with this number, one after the other; the answer holds what could not be."""
+
+
+def _cannot(number: int, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
+    del number, use
+    return {path: unreadable("", path, "large files of this image cannot be read") for path in paths}
 
 
 @dataclass(slots=True)
@@ -112,6 +120,7 @@ class ImageTree:
         self._cost = cost
         self._layers = layers
         self._fetch = fetch
+        self.visitor: Visit = _cannot
         self._root, unlisted = merge(layers)
         self._holes = tuple(Hole(name, unreadable(subject, name, why)) for name, why in unlisted)
 
@@ -214,6 +223,26 @@ class ImageTree:
             for inner, shown in wanted.items():
                 got.update(dict.fromkeys(shown, found[inner]))
         return got
+
+    def visit(self, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
+        """Unpack files of any size one after the other; each layer is passed over once."""
+        failed: dict[str, Missing] = {}
+        places: dict[int, dict[str, list[str]]] = {}
+        for path in paths:
+            leaf = self._leaf(path)
+            if isinstance(leaf, Missing):
+                failed[path] = leaf
+            else:
+                places.setdefault(leaf.layer, {}).setdefault(leaf.path, []).append(path)
+        for number, shown in places.items():
+
+            def each(inner: str, file: Positions, shown: Mapping[str, list[str]] = shown) -> None:
+                for path in shown[inner]:
+                    use(path, file)
+
+            for inner, missing in self.visitor(number, list(shown), each).items():
+                failed.update(dict.fromkeys(shown[inner], missing))
+        return failed
 
     def _leaf(self, path: str) -> Leaf | Missing:
         try:

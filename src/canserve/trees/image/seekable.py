@@ -13,7 +13,7 @@ import json
 import re
 import tarfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +22,7 @@ from canserve.trees.archive.blob import Blob, Span
 from canserve.trees.archive.stream import BROKEN, BombError, told
 from canserve.trees.image.layer import FILE, FOLDER, HARD, LINK, SPECIAL, Builder, Layer, Node, clean
 from canserve.trees.names import unreadable
+from canserve.trees.positions import Use, spooled
 from canserve.trees.tree import TreeError
 
 Packing: TypeAlias = Literal["gzip", "zstd"]
@@ -81,6 +82,31 @@ class Seekable:
             right = len(data) == size and digest in {None, f"sha256:{hashlib.sha256(data).hexdigest()}"}
             got[path] = data if right else unreadable(subject, path, "not what its layer's table says")
         return got
+
+    def visit(self, blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dict[str, Missing]:
+        """Use these files, of any size, one after the other; the answer holds what could not be had."""
+        failed: dict[str, Missing] = {}
+        for path in paths:
+            size = self.layer.nodes[path].size
+            try:
+                with spooled(self._pieces(blob, path, subject), size, (subject, path)) as file:
+                    use(path, file)
+            except TreeError as error:
+                failed[path] = error.missing
+        return failed
+
+    def _pieces(self, blob: Blob, path: str, subject: str) -> Iterator[bytes]:
+        """A file chunk by chunk, verified at its end. Raises TreeError."""
+        size, found = self.layer.nodes[path].size, hashlib.sha256()
+        for chunk in self.chunks.get(path, []):
+            try:
+                piece = _part(blob.spans([chunk.span])[0], chunk, self.packing, size)
+            except BROKEN as error:
+                raise TreeError(unreadable(subject, path, told(error))) from None
+            found.update(piece)
+            yield piece
+        if self.digests.get(path) not in {None, f"sha256:{found.hexdigest()}"}:
+            raise TreeError(unreadable(subject, path, "not what its layer's table says"))
 
 
 def open_seekable(blob: Blob, annotations: Mapping[str, str]) -> Seekable:
