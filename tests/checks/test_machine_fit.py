@@ -13,7 +13,8 @@ from canserve.checks.case import Case
 from canserve.checks.machine.cpu import CPU_ARCH
 from canserve.checks.machine.driver import DRIVER
 from canserve.facts import Known, Missing
-from canserve.probes.machine import unprobed
+from canserve.probes.live import Way
+from canserve.probes.machine import read_machine
 from canserve.verdict import No, Unknown, Yes
 
 
@@ -60,7 +61,7 @@ def test_a_profile_without_a_cpu_says_what_the_build_is_for() -> None:
 
 
 def test_a_machine_that_was_not_looked_at_is_unknown() -> None:
-    found = replace(tagged("linux_x86_64"), machine=unprobed("spark-1"))
+    found = replace(tagged("linux_x86_64"), machine=read_machine("spark-1", Way(offline=True)))
     verdict = judged(CPU_ARCH, found)
     assert isinstance(verdict, Unknown) and "profile" in verdict.ask
 
@@ -159,4 +160,6 @@ def test_other_vendors_and_builds_without_torch_are_not_judged() -> None:
 
 
 def test_a_machine_that_was_not_looked_at_has_an_unknown_driver() -> None:
-    assert isinstance(judged(DRIVER, replace(driven(), machine=unprobed("local"))), Unknown)
+    assert isinstance(
+        judged(DRIVER, replace(driven(), machine=read_machine("spark-1", Way(offline=True)))), Unknown
+    )

@@ -1,4 +1,4 @@
-"""Machines as users name them: profiles, cluster files, hosts that are not probed; and hostile files."""
+"""Machines as users name them: profiles, cluster files, hosts that are not looked at; and hostile files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canserve.facts import Cause, Known, Missing
+from canserve.probes.live import Way
 from canserve.probes.machine import (
     MAX_BYTES,
     MachineError,
@@ -59,11 +60,24 @@ def test_targets_of_on(tmp_path: Path) -> None:
     assert spark.subject == "profile:dgx-spark"
 
 
-@pytest.mark.parametrize("target", ["local", "user@host", "spark-1"])
-def test_hosts_are_not_probed_yet(target: str) -> None:
-    machine = read_machine(target)
+@pytest.mark.parametrize("target", ["user@host", "spark-1"])
+def test_offline_nothing_is_looked_at(target: str) -> None:
+    machine = read_machine(target, Way(offline=True))
     assert isinstance(machine.capability, Missing) and machine.capability.cause is Cause.UNREACHED
-    assert "not probed yet" in machine.capability.why and "profile" in (machine.capability.ask or "")
+    assert "was not looked at: offline" in machine.capability.why
+
+
+@pytest.mark.parametrize("target", ["-oProxyCommand=x", "a b", "x/y", "$(x)", ""])
+def test_what_is_no_ssh_destination(target: str) -> None:
+    with pytest.raises(MachineError, match="no ssh destination"):
+        read_machine(target)
+
+
+def test_a_profile_without_its_prefix() -> None:
+    fact = read_machine(
+        "dgx-spark", Way(options=("-F", "/dev/null", "-o", "HostName=no-such-machine.invalid"))
+    ).gpu
+    assert isinstance(fact, Missing) and fact.ask == "if the profile was meant: profile:dgx-spark"
 
 
 def test_an_unknown_profile_names_near_ones() -> None:
@@ -191,8 +205,12 @@ def test_several_machines_have_names_of_their_own(root: Path) -> None:
     names = [node.name for node in read_nodes(("2xprofile:dgx-spark", "profile:h200", "profile:dgx-spark"))]
     assert names == ["profile:dgx-spark", "profile:dgx-spark#2", "profile:h200", "profile:dgx-spark#3"]
     cluster = str(root / "examples" / "founding" / "cluster.toml")
-    assert [node.name for node in read_nodes((cluster, "a-host"))] == ["head", "second", "a-host"]
-    assert read_nodes(("a-host",))[0].address == "a-host"
+    assert [node.name for node in read_nodes((cluster, "a-host"), Way(offline=True))] == [
+        "head",
+        "second",
+        "a-host",
+    ]
+    assert read_nodes(("a-host",), Way(offline=True))[0].address == "a-host"
     for target in ("0xprofile:h200", "1001xprofile:h200", "2xprofile:none"):
         with pytest.raises(MachineError):
             read_nodes((target,))

@@ -13,6 +13,7 @@ import pytest
 from reports import build, hostile_report, model, no_report, report, unknown_report, unread_report, yes_report
 
 import canserve.api
+from canserve.api import Options
 from canserve.facts import Cause, Missing
 from canserve.render import structure
 from canserve.render.schemas import SHAPES, schema_text
@@ -56,7 +57,9 @@ def test_builds_models_and_machines_keep_the_schema() -> None:
     validate("build", structure.build_output("vllm==0.14.0", build()))
     validate("build", structure.build_output("vllm==0.14.0", gone))
     validate("model", structure.model_output(model()))
-    machines = canserve.api.read_machines("profile:dgx-spark") + canserve.api.read_machines("a-host")
+    machines = canserve.api.read_machines("profile:dgx-spark") + canserve.api.read_machines(
+        "a-host", Options(offline=True)
+    )
     validate("machine", structure.machine_output(machines))
 
 

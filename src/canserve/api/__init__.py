@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from canserve.checks.case import Case, Wish
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build, Want
+from canserve.subjects.cluster import Node
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
@@ -42,6 +43,8 @@ class Options:
     """Judge as if this version of transformers were installed beside the engine."""
     progress: Callable[[str], None] | None = None
     """Told in a few words what is being done."""
+    deep: bool = False
+    """Read what remote builds have compiled as well, which downloads most of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def check(
     """
     options = options or Options()
     wish = _wish(options.flags)
-    machines = _machines(on) if on else ()
+    machines = read_machines(on, options) if on else ()
     subject = read_model(model, options)
     if not builds:
         from canserve.api.newest import Wanted, newest_suitable
@@ -108,7 +111,7 @@ def check(
 
         reports = newest_suitable(Wanted(subject, machines, on, wish, options))
         return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed())
-    want = wanted(subject, wish, machines)
+    want = replace(wanted(subject, wish, machines), deep=options.deep)
     cost = Cost()
     judged = []
     for target in builds:
@@ -146,13 +149,14 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         flags=bool(wish.flags),
         attention=bool(machines) and wish.kv_cache_dtype is not None,
         vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
+        gpu_code=bool(machines),
     )
 
 
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
     options = options or Options()
-    return open_build(target, Want.everything(), options, options.arch).build
+    return open_build(target, replace(Want.everything(), deep=options.deep), options, options.arch).build
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
@@ -165,9 +169,25 @@ def read_model(spec: str, options: Options | None = None) -> Model:
     return read(spec, options=ModelOptions(offline=options.offline))
 
 
-def read_machines(spec: str) -> tuple[Machine, ...]:
-    """A profile's machine, or all machines of a cluster file. Raises SpecError for what does not exist."""
-    return _machines(spec)
+def read_machines(spec: str, options: Options | None = None) -> tuple[Machine, ...]:
+    """A profile's machine, a machine that is looked at, or all machines of a cluster file.
+
+    Raises SpecError for what does not exist; what cannot be read on a machine is Missing in it.
+    """
+    return tuple(node.machine for node in read_nodes(spec, options))
+
+
+def read_nodes(spec: str, options: Options | None = None) -> tuple[Node, ...]:
+    """The same machines with their names and how they are reached. Raises SpecError."""
+    from canserve.probes.live import Way
+    from canserve.probes.machine import MachineError
+    from canserve.probes.machine import read_nodes as read
+
+    options = options or Options()
+    try:
+        return read((spec,), Way(options.offline, options.progress))
+    except MachineError as error:
+        raise SpecError(str(error), "canserve machine --list names every profile") from error
 
 
 def machine_names() -> tuple[str, ...]:
@@ -196,15 +216,6 @@ def _wish(flags: Sequence[str]) -> Wish:
         return wish
     except ValueError as error:
         raise SpecError(str(error), "flags for the engine follow -- as on its own command line") from error
-
-
-def _machines(spec: str) -> tuple[Machine, ...]:
-    from canserve.probes.machine import MachineError, read_machines
-
-    try:
-        return read_machines(spec)
-    except MachineError as error:
-        raise SpecError(str(error), "canserve machine --list names every profile") from error
 
 
 def by_arch(

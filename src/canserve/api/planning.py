@@ -71,7 +71,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
     *read* is an unknown plan that says so.
     """
     options = options or Options()
-    machines, nodes = _machines(asked)
+    machines, nodes = _machines(asked, options)
     subject = read_model(model, options)
     purpose = Purpose(subject, _kinds(nodes), asked.wishes.options, options)
     builds = read_builds(asked.builds, purpose)
@@ -190,12 +190,13 @@ def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str
     return tuple(notes)
 
 
-def _machines(asked: Asked) -> tuple[Machines, tuple[Node, ...]]:
+def _machines(asked: Asked, options: Options) -> tuple[Machines, tuple[Node, ...]]:
     """The machines as layouts, commands and memory rules need them. Raises SpecError."""
+    from canserve.probes.live import Way
     from canserve.probes.machine import MachineError, read_nodes
 
     try:
-        nodes = read_nodes(asked.on)
+        nodes = read_nodes(asked.on, Way(options.offline, options.progress))
     except MachineError as error:
         raise SpecError(str(error), "canserve machine --list names every profile") from error
     hosts = tuple(_host(node, asked.gpus) for node in nodes)

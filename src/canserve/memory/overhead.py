@@ -37,10 +37,12 @@ def outside_torch(parallel: Parallel, device: Device, spread: bool) -> Quantity:
 
 
 def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Quantity:
-    """Bytes free when the engine looks first."""
+    """Bytes free when the engine looks first: what is free now, less what its own start takes."""
     device = devices[at]
-    if device.free is not None:
-        return Quantity.exact(device.free, "read on the machine")
+    if device.unified and device.free is not None:
+        low = device.free if device.free_low is None else device.free_low
+        why = "read on the machine; the lower figure counts the page cache as taken, as some releases do"
+        return _at_least_none(device.free - GIB, min(low - 2 * GIB, device.free - GIB), device.free, why)
     if device.unified:
         why = "not looked at; of 121.7 GiB, public logs of GB10 show 101 to 116 GiB free, page cache counted or not"
         return Quantity(0.94 * device.total, 0.82 * device.total_low, 0.98 * device.total_high, why)
@@ -51,12 +53,19 @@ def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Q
         "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks; of RTX 3090"
         " 22.8 of 23.6"
     )
-    return Quantity(
-        device.total - taken[0] * GIB,
-        device.total_low - taken[2] * GIB,
-        device.total_high - taken[1] * GIB,
-        why,
+    total = Quantity(device.total, device.total_low, device.total_high, why)
+    if device.free is not None and device.free < device.total_high:
+        words = f"{device.free >> 20} MiB are free on the machine, less what the engine's own start takes"
+        total = Quantity(
+            min(device.total, device.free), min(device.total_low, device.free), device.free, words
+        )
+    return _at_least_none(
+        total.value - taken[0] * GIB, total.low - taken[2] * GIB, total.high - taken[1] * GIB, total.why
     )
+
+
+def _at_least_none(value: float, low: float, high: float, why: str) -> Quantity:
+    return Quantity(max(value, 0.0), max(low, 0.0), max(high, 0.0), why)
 
 
 def total_memory(device: Device) -> Quantity:

@@ -1,4 +1,4 @@
-"""Machines as a user names them: ``profile:h200``, ``2xprofile:h200``, a cluster file, or a host.
+"""Machines as a user names them: ``profile:h200``, ``2xprofile:h200``, a cluster file, ``local`` or a host.
 
 A cluster file says which machines there are, how to reach them, and what is known of each:
 
@@ -19,7 +19,8 @@ A cluster file says which machines there are, how to reach them, and what is kno
 
 ``ip`` and ``interface`` are those of the network that joins the machines while they serve; engines are told
 them. ``profile`` gives the facts of a kind of machine; any fact may be stated beside it and then wins. ``source``
-says where the stated facts come from.
+says where the stated facts come from. A node with an ``address`` is looked at, and what is read on it wins;
+``look = false`` says not to: it is as it is described.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.facts import Evidence, Fact, Known
+from canserve.probes.live import Way, look_at
 from canserve.rules.machines import FIELDS, PREFIX, every_name, names, profile, unstated
 from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.machine import Machine
@@ -49,44 +51,53 @@ ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:%\[\]-]*")
 """An ssh destination; it never begins with a dash, so that no command takes it for an option."""
 HEADER = re.compile(r"\s*\[+\s*(.*?)\s*\]+\s*(#.*)?")
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,31}")
-REACH = {"profile", "address", "through", "internet", "ip", "interface", "source"}
+REACH = {"profile", "address", "through", "internet", "ip", "interface", "source", "look"}
 
 
 class MachineError(ValueError):
     """A machine that cannot be what was named: one line that says what is wrong and where."""
 
 
-def read_machine(target: str) -> Machine:
-    """One machine. Raises MachineError for a profile that does not exist."""
-    if target.lower().startswith(PREFIX):
-        return _profile(target[len(PREFIX) :], target)
-    return unprobed(target)
+def read_machine(target: str, way: Way | None = None) -> Machine:
+    """One machine, looked at where it is no profile. Raises MachineError for what cannot be one."""
+    return look_at(((_node(target),),), way or Way())[0][0].machine
 
 
-def read_machines(target: str) -> tuple[Machine, ...]:
+def read_machines(target: str, way: Way | None = None) -> tuple[Machine, ...]:
     """All machines that a target of ``--on`` stands for. Raises MachineError."""
     if target.endswith(SUFFIX):
-        return tuple(node.machine for node in read_cluster(Path(target)).nodes)
-    return (read_machine(target),)
+        (nodes,) = look_at((read_cluster(Path(target)).nodes,), way or Way())
+        return tuple(node.machine for node in nodes)
+    return (read_machine(target, way),)
 
 
-def read_nodes(targets: Sequence[str]) -> tuple[Node, ...]:
+def _node(target: str) -> Node:
+    """A profile, which has no address, or a machine that is known by nothing but its address."""
+    if target.lower().startswith(PREFIX):
+        machine = _profile(target[len(PREFIX) :], target)
+        return Node(machine.subject, machine, None, None, None)
+    if not ADDRESS.fullmatch(target):
+        raise MachineError(f"{_plain(target)} is no ssh destination, no profile and no cluster file")
+    machine = Machine(target, **{field: unstated(target, field) for field in FIELDS})
+    return Node(target, machine, target, None, None)
+
+
+def read_nodes(targets: Sequence[str], way: Way | None = None) -> tuple[Node, ...]:
     """The machines of several targets as nodes, each with a name of its own.
 
     ``2xprofile:dgx-spark`` stands for two machines of a kind. Raises MachineError.
     """
-    found: list[Node] = []
+    groups: list[tuple[Node, ...]] = []
+    counts: list[int] = []
     for target in targets:
         count, kind = _several(target)
-        if kind.endswith(SUFFIX):
-            nodes = read_cluster(Path(kind)).nodes
-        else:
-            machine = read_machine(kind)
-            nodes = (Node(machine.subject, machine, None if kind.startswith(PREFIX) else kind, None, None),)
-        found.extend(node for _ in range(count) for node in nodes)
-    if len(found) > MAX_NODES:
-        raise MachineError(f"{len(found)} machines; at most {MAX_NODES}")
-    return _named_apart(found)
+        groups.append(read_cluster(Path(kind)).nodes if kind.endswith(SUFFIX) else (_node(kind),))
+        counts.append(count)
+    total = sum(count * len(group) for count, group in zip(counts, groups, strict=True))
+    if total > MAX_NODES:
+        raise MachineError(f"{total} machines; at most {MAX_NODES}")
+    looked = look_at(groups, way or Way())
+    return _named_apart([n for count, group in zip(counts, looked, strict=True) for n in group * count])
 
 
 def _several(target: str) -> tuple[int, str]:
@@ -107,18 +118,6 @@ def _named_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
         count = seen[node.name] = seen.get(node.name, 0) + 1
         out.append(node if count == 1 else replace(node, name=f"{node.name}#{count}"))
     return tuple(out)
-
-
-def unprobed(target: str) -> Machine:
-    """``local`` or an ssh destination: nothing is known of it."""
-    why = f"{target} was not looked at: machines are not probed yet"
-    nothing = Missing(
-        Cause.UNREACHED,
-        why,
-        (Evidence(target, "not probed", "nothing", whole=False),),
-        ask="name a profile (profile:h200) or a cluster file",
-    )
-    return Machine(target, **dict.fromkeys(FIELDS, nothing))
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -180,14 +179,17 @@ class _Reading:
             near = get_close_matches(unknown[0], REACH | set(FIELDS), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise self.wrong(f"{name} has the unknown key {_plain(unknown[0])}{hint}", name, unknown[0])
-        internet = values.get("internet")
-        if internet is not None and not isinstance(internet, bool):
-            raise self.wrong(f"{name}: internet is true or false", name, "internet")
+        internet, look = values.get("internet"), values.get("look")
+        for key, truth in (("internet", internet), ("look", look)):
+            if truth is not None and not isinstance(truth, bool):
+                raise self.wrong(f"{name}: {key} is true or false", name, key)
         address = self._text(name, values, "address")
         if address is not None and not ADDRESS.fullmatch(address):
             raise self.wrong(f"{name}: {_plain(address)} is no ssh destination", name, "address")
         machine, through = self._machine(name, values), self._text(name, values, "through")
-        return Node(name, machine, address, through, internet, *self._network(name, values))
+        return Node(
+            name, machine, address, through, internet, *self._network(name, values), look=look is not False
+        )
 
     def _network(self, name: str, values: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """IP address and interface of the network that joins the machines."""

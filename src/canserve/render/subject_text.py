@@ -9,6 +9,8 @@ from canserve.checks.reader import Check
 from canserve.facts import Evidence, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
+from canserve.subjects.host import Told
+from canserve.subjects.machine import NOT_LOOKED
 
 _LABEL = 22
 """Columns of a fact's name."""
@@ -16,7 +18,7 @@ _SHOWN = 8
 """Names of a long list that are shown unless all are asked for."""
 _LONGEST = 200
 """Characters of one value that are shown unless all are asked for."""
-_LEFT_TO_JSON = {"raw", "config", "generation", "flag_details"}
+_LEFT_TO_JSON = {"raw", "config", "generation", "flag_details", "gpu_code"}
 """Fields whose content the other fields tell in a readable way."""
 
 
@@ -50,6 +52,8 @@ def _subject(
     facts = {"all of it": record} if isinstance(record, Missing) else _fields(record)
     unread: dict[Missing, list[str]] = {}
     for field, value in facts.items():
+        if value is NOT_LOOKED:
+            continue
         if isinstance(value, Missing):
             unread.setdefault(replace(value, evidence=()), []).append(field.replace("_", " "))
             continue
@@ -79,6 +83,10 @@ def _rows(field: str, fact: object, whole: bool, indent: int) -> Iterable[Row]:
     """One row, or one for each part of a record, below its name."""
     value = fact.value if isinstance(fact, Known) else fact
     label = Cell(field.rstrip("_").replace("_", " "), _LABEL)
+    if isinstance(value, tuple) and value and all(isinstance(item, Told) for item in value):
+        for number, item in enumerate(value):
+            yield Row(str(item), (label if number == 0 else Cell("", _LABEL),), indent)
+        return
     if isinstance(value, Missing) or not _is_record(value):
         style = STYLES["unknown"] if isinstance(value, Missing) else ""
         yield Row(brief(value, whole), (label,), indent, style)

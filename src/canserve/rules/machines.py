@@ -70,6 +70,7 @@ FIELDS: Mapping[str, Convert] = {
     "gpus": _whole,
     "memory": Bytes.parse,
     "visible_memory": Bytes.parse,
+    "reported_memory": Bytes.parse,
     "unified_memory": _truth,
     "bandwidth": _rate,
     "compute": Compute.parse,
@@ -83,9 +84,14 @@ FIELDS: Mapping[str, Convert] = {
     "intra_node": _text,
     "inter_node": _text,
 }
-"""Every fact of a machine, and how its text in a TOML file becomes a value. Raises ValueError."""
+"""Every fact of a machine that a file can state, and how its text becomes a value. Raises ValueError."""
 
-assert set(FIELDS) == {field.name for field in fields(Machine)} - {"subject"}
+KIND = frozenset(
+    {"memory", "visible_memory", "unified_memory", "bandwidth", "compute", "arch_name", "fp8", "fp4"}
+)
+"""Facts of an accelerator that every machine with one of its kind shares."""
+
+assert set(FIELDS) <= {field.name for field in fields(Machine)} - {"subject"}
 
 
 def names() -> tuple[str, ...]:
@@ -104,6 +110,23 @@ def profile(name: str) -> Machine | None:
     return None if row is None else _machine(load(FILE), row)
 
 
+def kind(name: str) -> Machine | None:
+    """The profile of the accelerator that its maker's tools call by this name; None: no profile is sure to be it."""
+    row = _reported().get(name)
+    return None if row is None else _machine(load(FILE), row)
+
+
+@cache
+def _reported() -> Mapping[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in load(FILE).data["machine"]:
+        for name in row.get("reported", ((), ""))[0]:
+            if name in found:
+                raise RuleError(f"rules/{FILE}: two machines report {name}")
+            found[name] = row
+    return found
+
+
 @cache
 def _index() -> Mapping[str, Mapping[str, Any]]:
     found: dict[str, Mapping[str, Any]] = {}
@@ -117,7 +140,7 @@ def _index() -> Mapping[str, Mapping[str, Any]]:
 
 def _machine(table: Table, row: Mapping[str, Any]) -> Machine:
     subject = PREFIX + row["name"]
-    if unknown := sorted(set(row) - set(FIELDS) - {"name", "aliases"}):
+    if unknown := sorted(set(row) - set(FIELDS) - {"name", "aliases", "reported"}):
         raise RuleError(f"rules/{FILE}: {row['name']}: unknown fields: {', '.join(unknown)}")
     return Machine(subject, **{name: _fact(table, subject, row, name) for name in FIELDS})
 

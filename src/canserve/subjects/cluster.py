@@ -22,6 +22,8 @@ class Node:
     """On the network over which the machines serve together; not the one that ssh takes, in general."""
     interface: str | None = None
     """Of that network: ``enp1s0f0np0``."""
+    look: bool = True
+    """Whether it may be looked at, where it has an address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,31 @@
-"""A machine: what a profile says of it, or (later) what was read on it."""
+"""A machine: what a profile or a cluster file says of it, and what was read on it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from canserve.facts import Fact
+from canserve.facts import Cause, Fact, Missing
+from canserve.subjects.host import (
+    Accelerator,
+    CachedModel,
+    Container,
+    ContainerEngine,
+    Disk,
+    Environment,
+    HostMemory,
+    Interface,
+    OwnName,
+    RdmaPort,
+)
 from canserve.units import Bytes, Capability, Compute, Rate
+
+NOT_LOOKED = Missing(
+    Cause.UNREACHED,
+    "only a look at a machine says it",
+    ask="name the machine itself: local, or its ssh destination",
+)
+"""What only a look at a machine can say, where none was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +66,43 @@ class Machine:
     """How its accelerators reach each other, with the rate where it is known: ``NVLink, 450 GB/s each way``."""
     inter_node: Fact[str]
     """How it reaches other machines: ``RoCE, 25 GB/s each way``."""
+    reported_memory: Fact[Bytes] = NOT_LOOKED
+    """Of one accelerator, as the driver's own tool prints it (``nvidia-smi``): a little more than CUDA gives."""
+    accelerators: Fact[tuple[Accelerator, ...]] = NOT_LOOKED
+    host_memory: Fact[HostMemory] = NOT_LOOKED
+    rocm: Fact[str | None] = NOT_LOOKED
+    """Installed ROCm release; None: none."""
+    kernel: Fact[str] = NOT_LOOKED
+    system: Fact[str] = NOT_LOOKED
+    """The distribution's own name for itself."""
+    disks: Fact[tuple[Disk, ...]] = NOT_LOOKED
+    container_engines: Fact[tuple[ContainerEngine, ...]] = NOT_LOOKED
+    containers: Fact[tuple[Container, ...]] = NOT_LOOKED
+    """Running ones."""
+    environments: Fact[tuple[Environment, ...]] = NOT_LOOKED
+    cached_models: Fact[tuple[CachedModel, ...]] = NOT_LOOKED
+    interfaces: Fact[tuple[Interface, ...]] = NOT_LOOKED
+    rdma: Fact[tuple[RdmaPort, ...]] = NOT_LOOKED
+    rdma_nodes: Fact[tuple[str, ...]] = NOT_LOOKED
+    """Files of ``/dev/infiniband``: a container needs them for RDMA."""
+    memlock: Fact[Bytes | None] = NOT_LOOKED
+    """How much memory a process of this login may lock; None: without limit."""
+    shared_memory: Fact[Disk | None] = NOT_LOOKED
+    """``/dev/shm``."""
+    own_name: Fact[OwnName] = NOT_LOOKED
+    firewall: Fact[tuple[str, ...]] = NOT_LOOKED
+    """Firewalls that are switched on, as far as that can be told without privileges."""
+    remove_ipc: Fact[bool | None] = NOT_LOOKED
+    """Whether logging out removes this user's shared memory; None: no systemd-logind."""
+    nccl_conf: Fact[Mapping[str, str] | None] = NOT_LOOKED
+    """Settings of ``/etc/nccl.conf`` and ``~/.nccl.conf``; None: neither is there."""
+    clock_skew: Fact[int] = NOT_LOOKED
+    """Seconds by which its clock is ahead of this machine's."""
+    cluster_files: Fact[tuple[str, ...]] = NOT_LOOKED
+    """Scripts and settings of clusters that lie on it; none is ever run."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether it was looked at, or is known from a file alone; False: it could not be looked at."""
+        fact = self.host_memory
+        return fact is NOT_LOOKED or not (isinstance(fact, Missing) and fact.cause is Cause.UNREACHED)

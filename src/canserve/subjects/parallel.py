@@ -70,3 +70,5 @@ class Device:
     unified: bool
     why: str
     """Where ``total`` comes from."""
+    free_low: int | None = None
+    """The least that ``free`` may be, by how an engine counts the page cache; None: as ``free``."""

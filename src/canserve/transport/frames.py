@@ -16,6 +16,10 @@ MAX_ERROR = 2000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _FRAME = r"""
+within() {
+  seconds=$1; shift
+  if command -v timeout >/dev/null 2>&1; then timeout -k 1 "$seconds" "$@"; else "$@"; fi
+}
 section() {
   printf '\n%s begin %s\n' "$MARK" "$1"
   err=$( { rc=$( { { "s_$1" 3>&- 4>&-; echo "$?" >&4; } </dev/null | head -c "$2" >&3; } 4>&1 )
@@ -32,7 +36,7 @@ class Section:
     name: str
     """Lower-case letters, digits and underscores; unique in its script."""
     script: str
-    """Commands for a POSIX shell that change nothing."""
+    """Commands for a POSIX shell that change nothing; ``within SECONDS COMMAND`` ends one that takes longer."""
     limit: int = 64_000
     """Bytes of stdout that are kept."""
 

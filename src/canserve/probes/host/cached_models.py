@@ -1,0 +1,103 @@
+"""Repositories in the Hub cache, and whether their weights are all there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from canserve.facts import Cause, Fact
+from canserve.probes.host.disks import HUB
+from canserve.probes.host.probe import Probe, Seen
+from canserve.subjects.host import CachedModel
+from canserve.units import Bytes
+
+WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+_SCRIPT = rf"""{HUB}[ -e "$h" ] || exit 1
+ls "$h" >/dev/null || exit 2
+n=0
+for r in "$h"/models--*; do
+  [ -d "$r" ] || continue; n=$((n+1)); [ $n -le 100 ] || break
+  printf 'repo\t%s\n' "${{r##*/models--}}"
+  k=$(within 5 du -sk "$r/blobs" 2>/dev/null) && printf 'size\t%s\n' "${{k%%[!0-9]*}}"
+  for f in "$r"/blobs/*.incomplete; do [ -e "$f" ] && echo part; done
+  s=$(cat "$r/refs/main" 2>/dev/null); [ -d "$r/snapshots/${{s:-none}}" ] || s=$(ls -t "$r/snapshots" 2>/dev/null | head -n 1)
+  [ -n "$s" ] && [ -d "$r/snapshots/$s" ] || continue
+  printf 'snapshot\t%s\n' "$s"
+  for f in "$r/snapshots/$s"/*; do
+    if [ -e "$f" ]; then printf 'have\t%s\n' "${{f##*/}}"; elif [ -L "$f" ]; then printf 'gone\t%s\n' "${{f##*/}}"; fi
+  done
+  for f in "$r/snapshots/$s"/*.index.json; do
+    [ -f "$f" ] && head -c 20000000 "$f" | grep -oE '"[^"/]+\.(safetensors|bin)"' | sort -u | tr -d '"' | sed 's/^/want	/'
+  done
+done; echo end"""
+
+
+@dataclass(slots=True)
+class _Repository:
+    name: str
+    size: int | None = None
+    parts: int = 0
+    revision: str | None = None
+    have: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    want: set[str] = field(default_factory=set)
+
+    def model(self) -> CachedModel:
+        """The judgement: what is missing, if anything."""
+        lacking = sorted((self.want - self.have) | self.gone)
+        why = ""
+        if self.revision is None:
+            why = "no snapshot"
+        elif lacking:
+            why = f"{len(lacking)} files missing: {lacking[0]}"
+        elif not any(name.endswith(WEIGHTS) for name in self.have):
+            why = "no weights"
+        elif self.parts:
+            why = f"{self.parts} downloads unfinished"
+        size = None if self.size is None else Bytes(self.size * 1024)
+        return CachedModel(self.name, self.revision, size, not why, why)
+
+
+def cached_models(seen: Seen) -> Fact[tuple[CachedModel, ...]]:
+    """Every repository of models; none where there is no such folder."""
+    if seen.answer.status == 1:
+        return seen.known((), "no Hub cache")
+    if seen.answer.status != 0:
+        return seen.missing(Cause.UNAVAILABLE, f"the Hub cache cannot be listed: {seen.answer.complaint}")
+    rows = seen.rows
+    if not seen.answer.whole or not rows or rows[-1] != "end":
+        return seen.missing(Cause.UNREADABLE, "the list of the Hub cache is cut")
+    found: list[_Repository] = []
+    for row in rows[:-1]:
+        word, _, rest = row.partition("\t")
+        if word == "repo":
+            found.append(_Repository(rest.replace("--", "/", 1)))
+        elif not found:
+            return seen.unreadable("the Hub cache")
+        else:
+            _add(found[-1], word, rest)
+    models = tuple(one.model() for one in found)
+    return seen.known(models, f"{len(models)} repositories, {sum(m.complete for m in models)} complete")
+
+
+def _add(to: _Repository, word: str, rest: str) -> None:
+    match word:
+        case "size" if re.fullmatch(r"\d{1,15}", rest):
+            to.size = int(rest)
+        case "part":
+            to.parts += 1
+        case "snapshot":
+            to.revision = rest[:64]
+        case "have":
+            to.have.add(rest)
+        case "gone":
+            to.gone.add(rest)
+        case "want":
+            to.want.add(rest)
+        case _:
+            pass
+
+
+CACHED_MODELS = Probe(
+    "cached_models", _SCRIPT, "the Hub cache: models--*/snapshots", cached_models, limit=400_000
+)

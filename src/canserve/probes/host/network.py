@@ -1,0 +1,145 @@
+"""Network interfaces, the machine's own name, firewalls, and RDMA ports."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.probes.host.probe import NOT_FOUND, Probe, Seen, tabular
+from canserve.subjects.host import Interface, OwnName, RdmaGid, RdmaPort
+
+_INTERFACES = r"""[ -d /sys/class/net ] || exit 1
+for d in /sys/class/net/*; do
+  [ -e "$d/mtu" ] || continue
+  p=no; [ -e "$d/device" ] && p=yes
+  printf '%s\t%s\t%s\t%s\t%s\n' "${d##*/}" "$(cat "$d/operstate" 2>/dev/null)" "$(cat "$d/speed" 2>/dev/null)" \
+    "$(cat "$d/mtu" 2>/dev/null)" "$p"
+done; exit 0"""
+_RDMA = r"""[ -d /sys/class/infiniband ] || exit 1
+for p in /sys/class/infiniband/*/ports/*; do
+  [ -d "$p" ] || continue
+  d=${p%/ports/*}; d=${d##*/}; n=${p##*/}
+  printf 'port\t%s\t%s\t%s\t%s\t%s\n' "$d" "$n" "$(cat "$p/state")" "$(cat "$p/link_layer")" "$(cat "$p/rate")"
+  for g in "$p"/gids/*; do
+    v=$(cat "$g" 2>/dev/null) || continue
+    case $v in ''|0000:0000:0000:0000:0000:0000:0000:0000) continue;; esac
+    i=${g##*/}
+    printf 'gid\t%s\t%s\t%s\t%s\n' "$i" "$v" "$(cat "$p/gid_attrs/types/$i" 2>/dev/null)" "$(cat "$p/gid_attrs/ndevs/$i" 2>/dev/null)"
+  done
+done; exit 0"""
+MAX_INTERFACES = 500
+_ZONES = re.compile(r"@.*$")
+
+
+def interfaces(seen: Seen) -> Fact[tuple[Interface, ...]]:
+    """All of them, without their addresses."""
+    if seen.answer.status != 0:
+        return seen.missing(Cause.UNAVAILABLE, "no /sys/class/net")
+    found = []
+    for row in seen.answer.text.splitlines()[:MAX_INTERFACES]:
+        if not row.strip():
+            continue
+        if (cells := tabular(row, 5)) is None:
+            return seen.unreadable("/sys/class/net")
+        name, state, speed, mtu, physical = cells
+        # A link that is down answers -1, or refuses to say.
+        rate = int(speed) if re.fullmatch(r"[1-9]\d{0,8}", speed) else None
+        size = int(mtu) if re.fullmatch(r"\d{1,6}", mtu) else None
+        # Loopback and tunnels know no link, and say "unknown" while they are up.
+        found.append(Interface(name, state in {"up", "unknown"}, rate, size, None, physical == "yes"))
+    return seen.known(tuple(found), ", ".join(f"{i.name} {'up' if i.up else 'down'}" for i in found))
+
+
+def addresses(seen: Seen) -> Fact[tuple[tuple[str, str], ...]]:
+    """Interface and address with its prefix length."""
+    if seen.answer.status == NOT_FOUND:
+        return seen.missing(Cause.UNAVAILABLE, "no ip command: addresses are not told")
+    if seen.answer.status != 0:
+        return seen.failed("ip")
+    found = re.findall(r"^\d+:\s+(\S+)\s+inet6?\s+(\S+)", seen.answer.text, re.MULTILINE)
+    return seen.known(tuple((_ZONES.sub("", name), address) for name, address in found))
+
+
+def with_addresses(
+    found: Fact[tuple[Interface, ...]], told: Fact[tuple[tuple[str, str], ...]]
+) -> Fact[tuple[Interface, ...]]:
+    """Each interface with its addresses."""
+    if isinstance(found, Missing) or isinstance(told, Missing):
+        return found
+    both = tuple(
+        replace(i, addresses=tuple(a for name, a in told.value if name == i.name)) for i in found.value
+    )
+    return Known(both, (*found.evidence, *told.evidence))
+
+
+def rdma(seen: Seen) -> Fact[tuple[RdmaPort, ...]]:
+    """Every port with its addresses; none where the kernel knows no RDMA device."""
+    if seen.answer.status != 0:
+        return seen.known((), "no /sys/class/infiniband")
+    found: list[RdmaPort] = []
+    for row in seen.answer.text.splitlines():
+        match row.split("\t"):
+            case ["port", device, port, state, layer, rate] if port.isdigit():
+                state = state.split(":")[-1].strip()
+                found.append(RdmaPort(device, int(port[:4]), state, layer.strip(), rate.strip(), ()))
+            case ["gid", index, gid, kind, interface] if found and index.isdigit():
+                one = RdmaGid(int(index[:5]), gid, kind.strip(), interface.strip() or None)
+                found[-1] = replace(found[-1], gids=(*found[-1].gids, one))
+            case [""]:
+                continue
+            case _:
+                return seen.unreadable("/sys/class/infiniband")
+    said = ", ".join(f"{port.device} port {port.port} {port.state}" for port in found)
+    return seen.known(tuple(found), said or "no port")
+
+
+def rdma_nodes(seen: Seen) -> Fact[tuple[str, ...]]:
+    """Files of ``/dev/infiniband``."""
+    rows = tuple(seen.rows[:MAX_INTERFACES]) if seen.answer.status == 0 else ()
+    return seen.known(rows, None if rows else "no /dev/infiniband")
+
+
+def own_name(seen: Seen) -> Fact[OwnName]:
+    """The name, and what it stands for on the machine itself."""
+    rows = seen.rows
+    if not rows or not re.fullmatch(r"[A-Za-z0-9_.-]{1,255}", rows[0]):
+        return seen.failed("hostname")
+    found = dict.fromkeys(row.split()[0] for row in rows[1:])
+    return seen.known(OwnName(rows[0], tuple(a for a in found if re.fullmatch(r"[0-9A-Fa-f:.%a-z]+", a))))
+
+
+def firewall(seen: Seen) -> Fact[tuple[str, ...]]:
+    """Names of firewall services that are switched on."""
+    rows = seen.rows
+    if not rows or rows[-1] != "end":
+        return seen.failed("systemctl")
+    if "nothing" in rows:
+        return seen.missing(Cause.UNAVAILABLE, "no systemctl and no ufw: which firewall runs is not told")
+    return seen.known(tuple(rows[:-1]), ", ".join(rows[:-1]) or "no firewall service is active")
+
+
+INTERFACES = Probe("interfaces", _INTERFACES, "/sys/class/net/*/{operstate,speed,mtu}", interfaces)
+ADDRESSES = Probe("addresses", "ip -o addr show", "ip -o addr show", addresses)
+RDMA = Probe("rdma", _RDMA, "/sys/class/infiniband/*/ports/*", rdma, limit=400_000)
+RDMA_NODES = Probe(
+    "rdma_nodes", "[ -d /dev/infiniband ] || exit 1; ls /dev/infiniband", "/dev/infiniband", rdma_nodes
+)
+OWN_NAME = Probe(
+    "own_name",
+    'n=$(hostname 2>/dev/null || uname -n); echo "$n"; within 5 getent ahosts "$n"; exit 0',
+    "getent ahosts $(hostname)",
+    own_name,
+)
+FIREWALL = Probe(
+    "firewall",
+    "c=; command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ] && c=1\n"
+    '[ -n "$c" ] && for s in ufw firewalld nftables; do\n'
+    '  [ "$(within 5 systemctl is-active $s 2>/dev/null)" = active ] && echo $s\n'
+    "done\n"
+    '[ -n "$c" ] || [ -e /etc/ufw/ufw.conf ] || echo nothing\n'
+    "[ -n \"$c\" ] || { grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf && echo ufw; }\n"
+    "echo end",
+    "systemctl is-active ufw firewalld nftables",
+    firewall,
+)

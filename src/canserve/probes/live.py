@@ -1,0 +1,139 @@
+"""Machines looked at: every one at the same time, and what was read laid over what was said of it before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from canserve.commands.ssh import Route
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.rules.machines import FIELDS, KIND, PREFIX, kind, profile
+from canserve.subjects.cluster import Node
+from canserve.subjects.machine import NOT_LOOKED, Machine
+from canserve.trees.fanout import fanout
+
+LOCAL = "local"
+WIDTH = 32
+"""Machines looked at at once; how many connections begin at one sshd is bounded by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How to look at machines."""
+
+    offline: bool = False
+    tell: Callable[[str], None] | None = None
+    """Told in a few words what is being done."""
+    options: tuple[str, ...] = ()
+    """Further words for every call of ``ssh``."""
+
+
+def look_at(groups: Sequence[Sequence[Node]], way: Way) -> tuple[tuple[Node, ...], ...]:
+    """The nodes with what was read on those that have an address. Never raises for what a machine does.
+
+    A group is one cluster file's: ``through`` names another node of the same.
+    """
+    live = [
+        (node, {each.name: each for each in group})
+        for group in groups
+        for node in group
+        if node.address is not None and node.look
+    ]
+    if live and way.tell is not None:
+        way.tell(f"looking at {live[0][0].name}" if len(live) == 1 else f"looking at {len(live)} machines")
+    read = fanout(lambda item: _looked(*item, way), live, WIDTH)
+    done = {id(node): replace(node, machine=machine) for (node, _), machine in zip(live, read, strict=True)}
+    return tuple(tuple(done.get(id(node), node) for node in group) for group in groups)
+
+
+def _looked(node: Node, nodes: Mapping[str, Node], way: Way) -> Machine:
+    from canserve.probes.host.reading import SECTIONS, machine_facts
+    from canserve.transport.reach import look_here, look_there
+
+    assert node.address is not None
+    if node.address == LOCAL:
+        look = look_here(node.machine.subject, SECTIONS)
+    elif way.offline:
+        return merged(node.machine, _untold(node.machine.subject))
+    else:
+        jumps: list[str] = []
+        via = nodes.get(node.through) if node.through else None
+        while via is not None:
+            jumps.insert(0, via.address or via.name)
+            via = nodes.get(via.through) if via.through else None
+        route = Route(node.address, tuple(jumps), way.options)
+        look = look_there(node.machine.subject, route, SECTIONS)
+    trouble = look.trouble
+    if trouble is not None and not look.answers:
+        hint = _profile_meant(node.address)
+        return merged(node.machine, _all(replace(trouble, ask=hint or trouble.ask)))
+    return merged(node.machine, machine_facts(look))
+
+
+def _all(why: Missing) -> dict[str, Fact[Any]]:
+    return {field.name: why for field in fields(Machine) if field.name != "subject"}
+
+
+def _untold(subject: str) -> dict[str, Fact[Any]]:
+    look = Evidence(subject, "--offline", "not looked at", whole=False)
+    return _all(
+        Missing(
+            Cause.UNREACHED,
+            f"{subject} was not looked at: offline",
+            (look,),
+            "look without --offline, or name a profile",
+        )
+    )
+
+
+def _profile_meant(name: str) -> str | None:
+    """Profiles have a prefix; without it their name is that of a machine."""
+    return f"if the profile was meant: {PREFIX}{name}" if profile(name) is not None else None
+
+
+def merged(described: Machine, read: Mapping[str, Fact[Any]]) -> Machine:
+    """What was read wins; what was not is as the file, its profile, or the accelerator's own kind says."""
+    name, looked = read.get("gpu"), read.get("accelerators")
+    own = kind(name.value) if isinstance(name, Known) else None
+    foreign = _of_another_kind(described, read, own)
+    facts: dict[str, Fact[Any]] = {}
+    for field in fields(Machine):
+        if field.name == "subject":
+            continue
+        here, said = read.get(field.name), getattr(described, field.name)
+        # What the look itself says does not hold of this machine is filled by nothing.
+        denied = isinstance(here, Missing) and isinstance(looked, Known) and field.name in _OF_ACCELERATORS
+        if isinstance(here, Known) or (here is not None and denied):
+            facts[field.name] = here
+            continue
+        options = [] if foreign and field.name in KIND and _by_profile(said) else [said]
+        if own is not None and field.name in KIND:
+            options.append(getattr(own, field.name))
+        known = next((fact for fact in options if isinstance(fact, Known)), None)
+        facts[field.name] = known or here or _best([said, *options])
+    return Machine(described.subject, **facts)
+
+
+_OF_ACCELERATORS = KIND | {"gpu", "vendor", "capability", "gpus", "reported_memory"}
+
+
+def _by_profile(fact: Fact[Any]) -> bool:
+    return bool(fact.evidence) and fact.evidence[0].subject.startswith(PREFIX)
+
+
+def _of_another_kind(described: Machine, read: Mapping[str, Fact[Any]], own: Machine | None) -> bool:
+    """Whether the profile that the file names is not that of the accelerators which are there."""
+    for field in ("vendor", "capability"):
+        here, said = read.get(field), getattr(described, field)
+        if isinstance(here, Known) and isinstance(said, Known) and here.value != said.value:
+            return True
+    named = described.gpu
+    return own is not None and isinstance(named, Known) and _by_profile(named) and named != own.gpu
+
+
+def _best(options: Sequence[Fact[Any]]) -> Fact[Any]:
+    return next((fact for fact in options if fact is not NOT_LOOKED), NOT_LOOKED)
+
+
+assert set(FIELDS) >= KIND

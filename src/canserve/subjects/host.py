@@ -1,0 +1,226 @@
+"""What a look at a machine finds on it: records that no profile states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from canserve.units import Bytes, Capability
+
+
+class Told:
+    """A record that is told in one line of its own."""
+
+    __slots__ = ()
+
+
+Usable = Literal["usable", "permission denied", "down", "not answering", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess(Told):
+    """A process that holds memory of an accelerator."""
+
+    pid: int
+    name: str
+    memory: Bytes | None
+    """None: the driver does not say it."""
+
+    def __str__(self) -> str:
+        return f"{self.name} (pid {self.pid}, {self.memory or 'memory not told'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator(Told):
+    """One accelerator, as its driver's own tools or files describe it now."""
+
+    index: int
+    name: str | None
+    uuid: str | None
+    capability: Capability | None
+    arch_name: str | None
+    """``gfx942``; None for those that have a compute capability."""
+    total: Bytes | None
+    """As the driver reports it; None: it has no memory of its own, or the driver does not say it."""
+    free: Bytes | None
+    """Now."""
+    mig: bool | None
+    """Whether it is split into instances; None: it cannot be."""
+    instances: tuple[str, ...] = ()
+    """Of a split one: ``1g.10gb``."""
+    processes: tuple[GpuProcess, ...] | None = None
+    """None: not told."""
+
+    def __str__(self) -> str:
+        of = "no memory of its own told" if self.total is None else f"{self.free or '?'} of {self.total} free"
+        kind = f", {self.capability or self.arch_name}" if self.capability or self.arch_name else ""
+        parts = f", split: {', '.join(self.instances) or 'no instance'}" if self.mig else ""
+        held = f", held by {', '.join(map(str, self.processes))}" if self.processes else ""
+        return f"{self.index}: {self.name or 'no name told'}{kind}, {of}{parts}{held}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """The system's memory now, as the kernel counts it."""
+
+    total: Bytes
+    free: Bytes
+    available: Bytes | None
+    """Free, and what the kernel would give up for it."""
+    cached: Bytes | None
+    swap_total: Bytes | None
+    swap_free: Bytes | None
+    cma_total: Bytes | None
+    """Memory that is kept in one piece for devices; None: the kernel has none."""
+    cma_free: Bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk(Told):
+    """The file system under a folder that matters."""
+
+    use: str
+    """``docker``, ``podman``, ``hub`` (weights of the Hub), ``home``."""
+    path: str
+    """The folder; where it does not exist yet, the nearest one that does."""
+    mount: str
+    total: Bytes
+    free: Bytes
+    """For this user."""
+
+    def __str__(self) -> str:
+        return f"{self.use}: {self.path}, {self.free} of {self.total} free"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEngine(Told):
+    """A container engine, and whether this user may use it."""
+
+    name: str
+    version: str | None
+    state: Usable
+    why: str | None
+    """What it said, where it is not usable."""
+    rootless: bool | None
+    root: str | None
+    """Folder of its images."""
+    runtimes: tuple[str, ...]
+    devices: tuple[str, ...]
+    """CDI devices it knows, or the CDI specifications that lie on the machine."""
+
+    def __str__(self) -> str:
+        words = [self.name, self.version, "rootless" if self.rootless else None, self.state]
+        said = " ".join(word for word in words if word)
+        more = (
+            ("", self.why),
+            ("runtimes ", ", ".join(self.runtimes)),
+            ("devices ", ", ".join(self.devices)),
+        )
+        return "; ".join([said, *(f"{name}{value}" for name, value in more if value)])
+
+
+@dataclass(frozen=True, slots=True)
+class Container(Told):
+    """A running container."""
+
+    engine: str
+    name: str
+    image: str
+    state: str
+    ports: str
+
+    def __str__(self) -> str:
+        ports = f", {self.ports}" if self.ports else ""
+        return f"{self.name}: {self.image} ({self.engine}, {self.state}){ports}"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment(Told):
+    """A folder of Python packages that holds an engine, or what engines stand on."""
+
+    path: str
+    packages: tuple[tuple[str, str], ...]
+    """Name and version, from the names of metadata folders."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {', '.join(f'{name} {version}' for name, version in self.packages)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel(Told):
+    """A repository in the Hub cache."""
+
+    name: str
+    revision: str | None
+    bytes: Bytes | None
+    complete: bool
+    why: str
+    """What is missing; empty: nothing."""
+
+    def __str__(self) -> str:
+        size = f", {self.bytes}" if self.bytes is not None else ""
+        return f"{self.name}: {self.why or 'complete'}{size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface(Told):
+    """A network interface."""
+
+    name: str
+    up: bool
+    speed: int | None
+    """Megabits a second; None: it does not say."""
+    mtu: int | None
+    addresses: tuple[str, ...] | None
+    """With prefix length; None: not told."""
+    physical: bool
+
+    def __str__(self) -> str:
+        words = ["up" if self.up else "down"]
+        words += [f"{self.speed} Mb/s"] if self.speed is not None else []
+        words += [f"MTU {self.mtu}"] if self.mtu is not None else []
+        return f"{self.name}: {', '.join([*words, *(self.addresses or ())])}"
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaGid:
+    """One address of an RDMA port."""
+
+    index: int
+    gid: str
+    kind: str
+    """``RoCE v2``, ``IB/RoCE v1``."""
+    interface: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaPort(Told):
+    """A port of an RDMA device."""
+
+    device: str
+    port: int
+    state: str
+    """``ACTIVE``."""
+    link_layer: str
+    """``Ethernet`` or ``InfiniBand``."""
+    rate: str
+    gids: tuple[RdmaGid, ...]
+
+    def __str__(self) -> str:
+        used = sorted({gid.interface for gid in self.gids if gid.interface})
+        over = f" over {', '.join(used)}" if used else ""
+        second = [str(gid.index) for gid in self.gids if "v2" in gid.kind]
+        indices = f", RoCE v2 at GID {', '.join(second)}" if second else ""
+        return f"{self.device} port {self.port}: {self.state}, {self.link_layer}{over}, {self.rate}{indices}"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnName(Told):
+    """The machine's name, and the addresses it stands for on the machine itself."""
+
+    name: str
+    addresses: tuple[str, ...]
+    """A process that advertises 127.0.1.1 is not found from elsewhere."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {', '.join(self.addresses) or 'no address'}"
