@@ -36,6 +36,7 @@ class ShippedTable:
         self.versions: Sequence[str] = tuple(str(row["version"]) for row in shelf.releases)
         self._at: Mapping[str, int] = {version: at for at, version in enumerate(self.versions)}
         self._contents: dict[str, Sequence[frozenset[str]]] = {}
+        self._tokenizers: dict[int, frozenset[str]] = {}
         self._told: dict[tuple[str, str, str | None], bool | None] = {}
 
     def yanked(self, version: str) -> bool:
@@ -111,10 +112,17 @@ class ShippedTable:
         at = self._at.get(version)
         if at is None or self._is_unread("public", at):
             return None
+        if at not in self._tokenizers:
+            public = self._shelf.tables.get("public", {})
+            held = (name for name in self._tokenizer_names if holds(public[name], at))
+            self._tokenizers[at] = frozenset(held)
+        return self._tokenizers[at]
+
+    @cached_property
+    def _tokenizer_names(self) -> frozenset[str]:
         from canserve.engines.transformers.table import tokenizer_classes  # brings the reader with it
 
-        named = tokenizer_classes(self._shelf.tables.get("public", ()))
-        return frozenset(name for name in named if holds(self._shelf.tables["public"][name], at))
+        return frozenset(tokenizer_classes(self._shelf.tables.get("public", ())))
 
     def gguf_architectures(self, version: str) -> frozenset[str]:
         """Values of ``general.architecture`` that its GGUF loader reads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from canserve.checks.case import Case
@@ -33,8 +34,12 @@ def run(reader: Reader, case: Case) -> Verdict:
     return judge(renderings(source, named.get(WITH_TOOLS, source)))
 
 
+@lru_cache(maxsize=4)
 def renderings(source: str, with_tools: str) -> Mapping[Sample, Rendering]:
-    """What the templates for requests without and with tools make of every sample, within one budget."""
+    """What the templates for requests without and with tools make of every sample, within one budget.
+
+    The same for every build that a model is judged with.
+    """
     # jinja2 takes longer to import than most checks take to run.
     from canserve.checks.chat_template.budget import Budget
     from canserve.checks.chat_template.render import render
