@@ -66,5 +66,16 @@ def test_check_reference_is_the_generated_one() -> None:
 
 def test_readme_names_every_command_and_exit_code() -> None:
     text = README.read_text()
-    for command in ("check", "plan", "since", "matrix", "build", "model", "machine", "checks", "schema", "cache"):
+    for command in (
+        "check",
+        "plan",
+        "since",
+        "matrix",
+        "build",
+        "model",
+        "machine",
+        "checks",
+        "schema",
+        "cache",
+    ):
         assert f"canserve {command}" in text
