@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from worlds import GEMMA, HYBRID, LLAMA, NEMOTRON, V4, gib, model, request
+from worlds import GEMMA, HYBRID, LATENT, LLAMA, NEMOTRON, V4, gib, model, request
 
 from canserve.engines import engine_named
 from canserve.engines.vllm.memory import serving
@@ -263,3 +263,41 @@ def test_the_last_stage_holds_what_the_others_do_not() -> None:
     whole = fixed(V4, "0.27.0", 50, kv_cache_dtype="fp8")
     asked = request(V4, "0.27.0", {"kv_cache_dtype": "fp8"}, Parallel(pp=2))
     assert held(asked, 10, 10).kv_bytes_per_token < whole.kv_bytes_per_token
+
+
+def used(config: dict[str, Any], version: str, tp: int = 1, **options: Any) -> float:
+    """Expected activation of the first rank, in bytes."""
+    asked = request(
+        config, version, {"max_num_batched_tokens": 4096, "max_num_seqs": 64, **options}, Parallel(tp=tp)
+    )
+    return held(asked, *([1] * tp)).ranks[0].activation.value
+
+
+def test_the_profile_run_projects_a_latent_context_up() -> None:
+    """65,536 tokens of keys and values on every head of the rank, from 0.11.0 on."""
+    before, since = (used(LATENT, version, max_model_len=65536) for version in ("0.10.2", "0.11.0"))
+    assert since - before == pytest.approx(65536 * 128 * (128 + 128) * 2, rel=0.02)
+    halved = used(LATENT, "0.11.0", tp=2, max_model_len=65536) - used(
+        LATENT, "0.10.2", tp=2, max_model_len=65536
+    )
+    assert halved == pytest.approx((since - before) / 2, rel=0.05)
+
+
+def test_a_short_context_is_all_that_is_projected_up() -> None:
+    short = used(LATENT, "0.11.0", max_model_len=2048) - used(LATENT, "0.10.2", max_model_len=2048)
+    assert short == pytest.approx(8 * 2048 * 128 * 256 * 2, rel=0.02)
+
+
+def test_sparse_latent_attention_projects_no_context_up() -> None:
+    sparse = {**LATENT, "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}
+    sparse |= {"model_type": "deepseek_v32", "architectures": ["DeepseekV32ForCausalLM"]}
+    assert used(LATENT, "0.14.0") - used(sparse, "0.14.0") > 3 * GIB
+
+
+def test_graphs_of_latent_attention_grow_with_its_heads() -> None:
+    """DeepSeek-V3 of 9 layers, H200, 0.25.1: 8.47 GiB at 128 heads, 4.33 at 64; a plain model of 9 layers under 1."""
+    for tp, printed in ((1, 8.47), (2, 4.33)):
+        graphs = held(request(LATENT, "0.25.1", {}, Parallel(tp=tp)), *([35] * tp)).ranks[0].graphs
+        assert graphs.low / GIB <= printed <= graphs.high / GIB
+    plain = held(request({**LLAMA, "num_hidden_layers": 9}, "0.25.1", {}), 5).ranks[0].graphs
+    assert plain.value < GIB

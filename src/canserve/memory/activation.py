@@ -53,6 +53,8 @@ class Work:
     """Whether it holds the output head."""
     encoder: bool
     """Whether it runs an image or audio encoder at start-up."""
+    context: int = 0
+    """Tokens of earlier context whose latent cache is projected up at once, where the start-up run reckons with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,18 @@ class Sampling:
 def forward_bytes(work: Work, batch: Batch) -> float:
     """Peak of the widest layer."""
     hidden = HIDDEN_COPIES * work.hidden
-    widest = max((_layer_width(layer, work) for layer in work.layers), default=0)
-    return WIDE * batch.tokens * (hidden + widest)
+    widths = (batch.tokens * _layer_width(layer, work) + _context_width(layer, work) for layer in work.layers)
+    return WIDE * (batch.tokens * hidden + max(widths, default=0))
+
+
+def _context_width(layer: Layer, work: Work) -> float:
+    """Elements of the keys and values that a latent cache's context is projected up to, on every head.
+
+    Source: vLLM 0.11.0, v1/attention/backends/mla/common.py, which allocates it in its profile run. Sparse latent
+    attention chooses its tokens first and never does this.
+    """
+    each = [m for m in layer.mixers if isinstance(m, Latent) and not m.index_heads]
+    return work.context / work.tp * max((m.heads * (m.nope_dim + m.v_head_dim) for m in each), default=0)
 
 
 def experts_bytes(work: Work, batch: Batch) -> float:

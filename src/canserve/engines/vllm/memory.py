@@ -16,6 +16,7 @@ from canserve.memory.cache.capacity import Pool
 from canserve.memory.cache.spec import Growth
 from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
+from canserve.memory.layers.kinds import Latent
 from canserve.memory.options import BadOption
 from canserve.memory.overhead import free_at_start, outside_torch, spread_groups, total_memory
 from canserve.memory.quantity import GIB, Quantity
@@ -202,8 +203,10 @@ class _Graphs:
 
 
 def _graphs(start: Start, rank: Rank) -> _Graphs:
-    layers = len(start.stage(rank.pp))
-    actual = graph_memory(start.graph_sizes, layers, start.model.experts)
+    layers = start.stage(rank.pp)
+    latent = max((m.heads for layer in layers for m in layer.mixers if isinstance(m, Latent)), default=0)
+    heads = latent / start.placement.parallel.tp
+    actual = graph_memory(start.graph_sizes, len(layers), start.model.experts, heads)
     if start.second_runner and not start.rules.value("runner_graphs"):
         return _Graphs(actual, NOTHING)
     estimate = Quantity(actual.value * 0.85, 0, actual.high, f"estimated from two captures ({actual.why})")
@@ -220,7 +223,19 @@ def _work(start: Start, rank: Rank) -> Work:
         expert_ranks=parallel.ep,
         last=rank.pp == parallel.pp - 1,
         encoder=start.model.encoder and not start.text_only,
+        context=_context(start),
     )
+
+
+def _context(start: Start) -> int:
+    """Tokens of context that latent attention projects up at once; the start-up run allocates that much.
+
+    Source: ``determine_chunked_prefill_workspace_size``: eight requests of full length, or four blocks a sequence
+    if that is more, at most the rule's number, and at least a block a sequence.
+    """
+    most = int(start.rules.value("latent_context"))
+    blocks = start.batch.sequences * (start.cache.block or start.cache.latent_block)
+    return max(min(max(8 * start.length, 4 * blocks), most), blocks) if most else 0
 
 
 def _sampling(start: Start) -> Sampling:
