@@ -41,7 +41,9 @@ def measure(*arguments: str) -> Run:
 
 
 def _once(arguments: tuple[str, ...]) -> Run:
-    process = subprocess.Popen([*CANSERVE, "plan", *arguments], stdout=subprocess.DEVNULL)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    command = [*CANSERVE, "plan", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in {0, 1, 3}:
