@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from memory_cases import FIXED, SHARED, Case, logged, measured, refused
+from memory_cases import FIXED, SHARED, Case, logged, measured, ours, refused
 
 from canserve.api import read_model
 from canserve.engines import Engine, engine_named
@@ -150,11 +150,15 @@ def _weights(case: Case, model: Model, tally: Tally) -> Sequence[Quantity] | Non
         own = own_weights(case, model)
         if not isinstance(own, Missing):
             first = max(own, key=lambda each: each.value)
+            lost = case.printed.get("free memory lost in loading")
+            if lost:  # on shared memory other processes and the page cache move it as well
+                tally.scores["free memory lost in loading"].add(first.value / GIB, lost, _gib(first), 0.01)
             if printed:
                 tally.scores["weights"].add(first.value / GIB, printed, _gib(first), 0.01)
                 _note(case, tally, "weights", _gib(first), printed, 0.01)
             return own
         tally.rows.append(f"{case.id}: weights {own.why}; as printed")
+    printed = printed or case.printed.get("free memory lost in loading")
     if not printed:
         tally.unjudged.append(f"{case.id} {case.model}: weights neither computed nor printed")
         return None
@@ -183,6 +187,8 @@ def _figures(case: Case, serving: Serving, tally: Tally) -> None:
     worst = min(serving.ranks, key=lambda each: each.kv_available.value)
     pairs = (
         ("available", _gib(worst.kv_available), 0.01),
+        ("activation", _gib(worst.activation), 0.01),
+        ("outside torch", _gib(worst.non_torch), 0.01),
         ("tokens", serving.kv_tokens, 1),
         ("concurrency", serving.max_concurrency, 0.01),
     )
@@ -213,16 +219,19 @@ def main(arguments: Sequence[str]) -> int:
     for case in (*logged(shared), *measured(shared), *refused(shared)):
         for source in (case.source, "pooled"):
             judge(case, tallies[source])
+    for case in ours(shared):
+        judge(case, tallies[case.source])
     for source, tally in tallies.items():
         print(f"== {source}")
         for name, score in sorted(tally.scores.items()):
             print(f"  {name:32} {score}")
         print(f"  {len(tally.unjudged)} rows not judged, {len(tally.wrong)} wrong verdicts")
-    for line in (*tallies["pooled"].wrong, *tallies["pooled"].rows):
+    told = [*tallies["pooled"].wrong, *tallies["pooled"].rows, *tallies["ours"].wrong, *tallies["ours"].rows]
+    for line in told:
         print(line)
     for line in tallies["pooled"].unjudged:
         print("not judged:", line)
-    return 1 if tallies["pooled"].wrong else 0
+    return 1 if tallies["pooled"].wrong or tallies["ours"].wrong else 0
 
 
 if __name__ == "__main__":

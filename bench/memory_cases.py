@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,8 @@ def logged(shared: Path) -> Iterator[Case]:
         measured, layout = row["measured"], row["layout"]
         config, own = _config(shared, row["model"])
         printed = {
-            "weights": measured.get("weights_gib", _largest(measured.get("sgl_mem_usage_gb"))),
+            "weights": measured.get("weights_gib"),
+            "free memory lost in loading": _largest(measured.get("sgl_mem_usage_gb")),
             "available": measured.get("available_kv_gib", _pools(measured)),
             "tokens": measured.get("kv_tokens", measured.get("sgl_max_total_tokens")),
             "concurrency": measured.get("max_concurrency"),
@@ -84,7 +87,7 @@ def logged(shared: Path) -> Iterator[Case]:
             version=_version(row["engine_version"]),
             model=row["model"],
             config=config,
-            own_config=own,
+            own_config=own and _is_quantized(config, row.get("quantization")),
             machine=next((name for words, name in MACHINES if words in row["gpu"]), ""),
             parallel=Parallel(
                 layout["tp"],
@@ -97,6 +100,18 @@ def logged(shared: Path) -> Iterator[Case]:
             started=row.get("outcome") == "ok",
             printed={key: value for key, value in printed.items() if isinstance(value, int | float)},
         )
+
+
+def _is_quantized(config: Path | None, logged: Any) -> bool:
+    """Whether a config declares what the log says; where it does not, the log is of another checkpoint."""
+    if config is None or not isinstance(logged, str) or logged == "None":
+        return True
+    told = json.loads(config.read_text()).get("quantization_config") or {}
+    beside = config.with_name("hf_quant_config.json")
+    if beside.exists():
+        told = json.loads(beside.read_text()).get("quantization") or told
+    mixed = "MIXED" in str(told.get("quant_algo", "")).upper()
+    return mixed == ("mixed" in logged)
 
 
 def _version(text: str) -> str:
@@ -149,6 +164,62 @@ def measured(shared: Path) -> Iterator[Case]:
                 "concurrency": row["concurrency_x"],
             },
         )
+
+
+OURS = Path(__file__).parent / "results"
+
+
+def ours(shared: Path) -> Iterator[Case]:
+    """Runs of our own on H200s; some of a config that was cut for the run."""
+    for path in sorted(OURS.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            engine, version = row["engine"].split()
+            ep = row["tp"] if row["args"].get("enable_expert_parallel") else 1
+            left = {"tensor_parallel_size", "seed", "enable_expert_parallel"}
+            printed = {
+                "weights": row["weights_gib"],
+                "available": row["kv_gib"],
+                "tokens": row["kv_tokens_printed"],
+                "concurrency": row["concurrency_x"],
+                "activation": row["torch_peak_increase_gib"],
+                "outside torch": row["non_torch_increase_gib"],
+            }
+            yield Case(
+                source="ours",
+                id=row["name"],
+                engine=engine,
+                version=version,
+                model=row["model"],
+                config=_changed(shared / "models" / row["model"], row["config_changes"]),
+                own_config=True,
+                machine="h200",
+                parallel=Parallel(row["tp"], ep=ep),
+                options={key: value for key, value in row["args"].items() if key not in left},
+                server=False,
+                started="refused" not in row,
+                printed=printed,
+            )
+
+
+@cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="canserve-bench-")
+
+
+def _changed(folder: Path, changes: Mapping[str, Any]) -> Path:
+    """The config as the run had it. A file that is changed to nothing is left out."""
+    if not changes:
+        return folder / "config.json"
+    copy = Path(tempfile.mkdtemp(dir=_scratch().name)) / folder.name
+    copy.mkdir()
+    for path in folder.glob("*.json"):
+        if path.name not in changes:
+            (copy / path.name).write_bytes(path.read_bytes())
+    fields = {key: value for key, value in changes.items() if not key.endswith(".json")}
+    config = json.loads((folder / "config.json").read_text()) | fields
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy / "config.json"
 
 
 def refused(shared: Path) -> Iterator[Case]:

@@ -142,7 +142,7 @@ def _experts_width(layer: Layer, work: Work) -> float:
 def activation(work: Work, batch: Batch, sampling: Sampling) -> Quantity:
     """The peak a start-up profile measures, with its interval."""
     ends = [_peak(work, batch, copies) for copies in (sampling.low, sampling.copies, sampling.high)]
-    low, value, high = 0.8 * ends[0] - 0.05 * GIB, ends[1] + 0.05 * GIB, 1.15 * ends[2] + 0.3 * GIB
+    low, value, high = 0.7 * ends[0] - 0.05 * GIB, ends[1] + 0.05 * GIB, 1.15 * ends[2] + 0.3 * GIB
     parts = f"{batch.tokens} tokens, {min(batch.sequences, batch.tokens)} sequences; {sampling.why}"
     if work.encoder:
         value, high = value + 0.2 * GIB, high + 2 * GIB
