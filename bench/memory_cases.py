@@ -120,7 +120,7 @@ def _version(text: str) -> str:
     return found[0] if found else next((version for words, version in DATED if words in text), text)
 
 
-def _largest(value: Any) -> float | None:
+def _largest(value: list[float] | float | None) -> float | None:
     """What loading took, of all differences the log lists."""
     return max(value) if isinstance(value, list) else value
 

@@ -1,4 +1,7 @@
-"""Numbers of parameters that the Hub shows for published models, from the numbers in their configs."""
+"""Totals of models whose classes could not be built to compare with: pinned, so that a change is seen.
+
+The numbers in the configs are those of published models; the totals were not compared with their headers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def test_llama_4_scout(shared: Path) -> None:
     assert total(config) == 108_641_793_536
 
 
-def test_internvl_counts_as_published() -> None:
+def test_internvl() -> None:
     config = {
         "model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "downsample_ratio": 0.5,
         "llm_config": {
@@ -43,7 +46,7 @@ def test_internvl_counts_as_published() -> None:
             "norm_type": "layer_norm",
         },
     }  # fmt: skip
-    assert total(config) == 7_944_373_760  # as the Hub counts OpenGVLab/InternVL3-8B
+    assert total(config) == 7_944_373_760
     found = {tensor.name: tensor.shape for tensor in implied_tensors(config, None)}
     assert found["mlp1.1.weight"] == (3584, 4096)
     assert "language_model.model.layers.27.mlp.up_proj.weight" in found
