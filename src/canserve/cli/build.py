@@ -7,6 +7,7 @@ import click
 from canserve.cli.output import (
     UNKNOWN,
     Progress,
+    deep_option,
     emit,
     format_option,
     look,
@@ -21,9 +22,10 @@ from canserve.facts import Missing
 @click.argument("target", metavar="BUILD")
 @format_option("text", "json")
 @whole_option
+@deep_option
 @offline_option
 @quiet_option
-def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> int:
+def command(target: str, form: str, whole: bool, deep: bool, **quietly: bool) -> int:
     """What one build offers, by its own files.
 
     BUILD is a release (NAME==VERSION), a wheel, a virtual environment, a source tree or an image
@@ -37,8 +39,8 @@ def command(target: str, form: str, whole: bool, offline: bool, quiet: bool) -> 
     from canserve.render.structure import build_output, to_json
     from canserve.render.subject_text import build_text
 
-    with Progress(quiet) as progress:
-        build = read_build(target, Options(offline=offline, progress=progress))
+    with Progress(quietly["quiet"]) as progress:
+        build = read_build(target, Options(offline=quietly["offline"], progress=progress, deep=deep))
     output = build_output(target, build)
     emit(to_json(output) if form == "json" else build_text(output, look(), whole=whole))
     return UNKNOWN if isinstance(build, Missing) else 0

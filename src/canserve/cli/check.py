@@ -11,6 +11,7 @@ from canserve.cli.names import check_names
 from canserve.cli.output import (
     UNKNOWN,
     Progress,
+    deep_option,
     emit,
     format_option,
     look,
@@ -72,6 +73,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 @click.option(
     "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show file and line."
 )
+@deep_option
 @format_option("text", "json", "md")
 @offline_option
 @quiet_option
@@ -107,6 +109,7 @@ class Wanted:
     form: str
     offline: bool
     quiet: bool
+    deep: bool
 
 
 def run(wanted: Wanted) -> int:
@@ -114,7 +117,9 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options, check
 
     with Progress(wanted.quiet) as progress:
-        options = Options(wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress)
+        options = Options(
+            wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress, deep=wanted.deep
+        )
         report = check(wanted.model, wanted.builds, on=wanted.on, options=options)
     emit(_rendered(report, wanted))
     cost = report.cost

@@ -50,6 +50,13 @@ def offline_option(function: F) -> F:
     )(function)
 
 
+def deep_option(function: F) -> F:
+    """``--deep``."""
+    return click.option(
+        "--deep", is_flag=True, help="Read the GPU code of remote builds too; downloads most of each."
+    )(function)
+
+
 def whole_option(function: F) -> F:
     """``--all``."""
     return click.option("-a", "--all", "whole", is_flag=True, help="Every name of long lists.")(function)

@@ -175,7 +175,7 @@ def _converted(at: At, words: list[str]) -> Converted:
     return found
 
 
-NOT_FACTS = ("identity", "transformers", "torch")
+NOT_FACTS = ("identity", "transformers", "torch", "gpu_code", "cuda_needed", "libc_needed")
 """Fields of a build that are made from a release's row, or are about what lies beside it."""
 _OWN: tuple[Kept, ...] = (
     Kept(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from canserve.engines import Engine, engines
 from canserve.engines.sources import Sources
 from canserve.engines.transformers import merge, read_table
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.build_target import Means, Opened, open_target
 from canserve.probes.discover import Found, discover
 from canserve.subjects.build import Build, Identity, Transformers, TransformersTable, Want
@@ -110,7 +110,27 @@ def _read(subject: str, opened: Opened, found: Found, want: Want, options: Build
         requires=found.metadata.requires,
     )
     build = found.engine.read(sources, identity, _transformers(subject, found, options), want)
-    return replace(build, torch=found.installed_version("torch"))
+    build = replace(build, torch=found.installed_version("torch"))
+    return _with_gpu_code(build, opened, found, want, options) if want.gpu_code else build
+
+
+def _with_gpu_code(build: Build, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:
+    """What its compiled files hold; of a remote build only where that was asked for, as all of them travel."""
+    if opened.remote and not want.deep:
+        missing = Missing(
+            Cause.UNREACHED,
+            "compiled files of a remote build are read only where that was asked for: they are its largest part",
+            (Evidence(build.identity.subject, build.identity.origin, "not downloaded", whole=False),),
+            "add --deep, or name an installation or a downloaded file",
+        )
+        return replace(build, gpu_code=missing, cuda_needed=missing, libc_needed=missing)
+    from canserve.probes.gpu_code.reading import Means as ReadingMeans
+    from canserve.probes.gpu_code.reading import read_gpu_code
+
+    content = opened.content.value if isinstance(opened.content, Known) else None
+    means = ReadingMeans(build.identity.subject, content, options.cache.notes("gpu-code"), options.tell)
+    read = read_gpu_code(found, means)
+    return replace(build, gpu_code=read.extensions, cuda_needed=read.cuda, libc_needed=read.libc)
 
 
 def _transformers(subject: str, found: Found, options: BuildOptions) -> Transformers:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -48,6 +48,8 @@ class Opened:
     """Name of the engine that is meant; None: whichever is there."""
     outside: Outside | None = None
     notes: tuple[str, ...] = ()
+    remote: bool = False
+    """Whether reading large files of it means downloading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _engine(name: str, engines: Sequence[Engine]) -> Engine | None:
 
 
 def _meant(opened: Opened, engine: Engine) -> Opened:
-    return Opened(opened.tree, opened.content, opened.platforms, engine.name, opened.outside, opened.notes)
+    return replace(opened, wanted=engine.name)
 
 
 def _requirement(target: str) -> Requirement | None:
@@ -140,11 +142,12 @@ def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Ope
     if file.sha256:
         content = Known(f"sha256:{file.sha256}", evidence)
     platforms = Known(file.platforms or ("any",), evidence)
-    return Opened(tree, content, platforms, engine.name, None, found.notes)
+    return Opened(tree, content, platforms, engine.name, None, found.notes, remote=True)
 
 
 def _open_image(target: str, means: Means) -> Opened:
     from canserve.trees.image.opening import open_image
+    from canserve.trees.image.registry import PREFIX
 
     packages = {*BESIDE, *(engine.package for engine in means.engines)}
     image = open_image(target, means.place, packages, means.arch)
@@ -155,7 +158,8 @@ def _open_image(target: str, means: Means) -> Opened:
     platforms: Fact[tuple[str, ...]] = Known(tags, seen)
     if not machine:
         platforms = unreadable(subject, "its config", "it names no architecture")
-    return Opened(image.tree, content, platforms, notes=image.notes)
+    remote = target.startswith(PREFIX)
+    return Opened(image.tree, content, platforms, notes=image.notes, remote=remote)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:
@@ -168,7 +172,7 @@ def _open_url(url: str, means: Means) -> Opened | Missing:
     content: Fact[str] = Missing(Cause.UNAVAILABLE, "its address states no SHA-256")
     if sha256:
         content = Known(f"sha256:{sha256}", (Evidence(shown(url), "its address", "the digest"),))
-    return Opened(tree, content, _platforms(name, shown(url)))
+    return Opened(tree, content, _platforms(name, shown(url)), remote=True)
 
 
 def _open_path(path: Path, target: str, means: Means) -> Opened | Missing:

@@ -15,6 +15,8 @@ from canserve.subjects.build import (
     AttentionBackend,
     AutoMapRule,
     Converter,
+    CudaLibrary,
+    Extension,
     Fallback,
     Flag,
     FlagSyntax,
@@ -199,6 +201,16 @@ class BuildFactsShape:
     ]
     requires: Annotated[Fact[tuple[str, ...]], "Requires-Dist lines, verbatim."]
     torch: Annotated[Fact[str | None], "Found beside the engine; null: looked, none there."]
+    gpu_targets: Annotated[
+        Fact[Mapping[str, tuple[str, ...]]],
+        "Shared libraries with GPU code -> what it is compiled for: sm_90a (machine code), compute_80 (PTX), gfx942.",
+    ]
+    gpu_code: Annotated[
+        Fact[Mapping[str, Fact[Extension]]],
+        "Every shared library of the engine and of packages beside it, by its own headers.",
+    ]
+    cuda_needed: Annotated[Fact[Mapping[str, CudaLibrary]], "CUDA's libraries that these link against."]
+    libc_needed: Annotated[Fact[str | None], "The oldest GNU libc with which all of these load; null: any."]
     transformers: TransformersShape
     fallback: Annotated[Fact[Fallback | None], "How architectures that are not listed are served."]
     dropped: Annotated[

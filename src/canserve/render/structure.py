@@ -28,7 +28,7 @@ from canserve.render.shapes import (
     QuantMethodShape,
     TransformersShape,
 )
-from canserve.subjects.build import NOT_ASKED, Build, Flag, QuantMethod, Registered
+from canserve.subjects.build import NOT_ASKED, Build, Extension, Flag, QuantMethod, Registered
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Quantization
 from canserve.verdict import Finding, No, Unknown, Yes, word
@@ -141,6 +141,10 @@ def _facts(build: Build) -> BuildFactsShape:
         auto_map_rule=build.auto_map_rule,
         requires=identity.requires,
         torch=build.torch,
+        gpu_targets=derive(build.gpu_code, _targets),
+        gpu_code=build.gpu_code,
+        cuda_needed=build.cuda_needed,
+        libc_needed=build.libc_needed,
         transformers=TransformersShape(
             build.transformers.installed, build.transformers.requirement, build.transformers.candidates()
         ),
@@ -214,6 +218,15 @@ def _method(method: QuantMethod) -> QuantMethodShape:
         guards=method.guards,
         takers=method.takers,
     )
+
+
+def _targets(files: Mapping[str, Fact[Extension]]) -> dict[str, tuple[str, ...]]:
+    """Files with GPU code and what it is for; those that could not be read are in the whole table."""
+    return {
+        name: found.value.targets
+        for name, found in files.items()
+        if isinstance(found, Known) and found.value.units
+    }
 
 
 def _flag_names(flags: Mapping[str, Flag]) -> tuple[str, ...]:

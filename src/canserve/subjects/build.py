@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.gguf import NO_CONVERTER, Converted, Converter, GgufVocabularies
+from canserve.subjects.gpu_code import CudaLibrary, Extension
 from canserve.subjects.library import Transformers, TransformersTable
 from canserve.subjects.site import Site
 
@@ -21,7 +22,9 @@ __all__ = [
     "ConfigShim",
     "Converted",
     "Converter",
+    "CudaLibrary",
     "Demand",
+    "Extension",
     "Fallback",
     "Flag",
     "FlagSyntax",
@@ -60,11 +63,15 @@ class Want:
     """Attention back ends with their capability rules, spread over many files."""
     vendors: bool = False
     """What may run on accelerators of other vendors than the build's own platform."""
+    gpu_code: bool = False
+    """Compiled code for GPUs, from the headers of every extension; of packed files the whole is unpacked."""
+    deep: bool = False
+    """Whether the GPU code of a remote build is worth downloading it."""
 
     @classmethod
     def everything(cls) -> Want:
         """All that is known how to read."""
-        return cls(None, None, None, flags=True, attention=True, vendors=True)
+        return cls(None, None, None, flags=True, attention=True, vendors=True, gpu_code=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +346,13 @@ class Build:
     torch: Fact[str | None] = NOT_ASKED
     """Version of torch found beside the engine, local part included (``2.9.1+cu130``); ``Known(None)``:
     looked, none there. Filled by whoever found the build, not by the engine's reader."""
+    gpu_code: Fact[Mapping[str, Fact[Extension]]] = NOT_ASKED
+    """By file: every shared library of the engine, and of packages beside it that engines load. Filled like
+    ``torch``, as are the two below."""
+    cuda_needed: Fact[Mapping[str, CudaLibrary]] = NOT_ASKED
+    """CUDA's libraries that these link against, by file name: ``libcudart.so.12``."""
+    libc_needed: Fact[str | None] = NOT_ASKED
+    """The oldest GNU libc with which all of these can be loaded; ``Known(None)``: they need none."""
 
 
 def gguf_only(build: Build) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from canserve.checks.machine.broken import NOT_BROKEN
 from canserve.checks.machine.capability import CAPABILITY
 from canserve.checks.machine.cpu import CPU_ARCH
+from canserve.checks.machine.cuda_libraries import CUDA_LIBRARIES
 from canserve.checks.machine.driver import DRIVER
+from canserve.checks.machine.gpu_code import GPU_CODE
+from canserve.checks.machine.libc import LIBC
 
-CHECKS = (CPU_ARCH, DRIVER, CAPABILITY, NOT_BROKEN)
+CHECKS = (CPU_ARCH, LIBC, DRIVER, CUDA_LIBRARIES, GPU_CODE, CAPABILITY, NOT_BROKEN)

@@ -35,7 +35,7 @@ def new_enough(reader: Reader, case: Case) -> Verdict:
     vendor = reader.read(machine.vendor)
     if vendor != "nvidia":
         raise NotApplicable(f"{vendor} accelerators have no NVIDIA driver")
-    wanted = _wanted(reader, case, machine)
+    wanted = wanted_cuda(reader, case, machine)
     if isinstance(wanted, Unknown):
         return wanted
     oldest, own = rules.family(wanted.cuda), rules.toolkit(wanted.cuda)
@@ -108,7 +108,7 @@ def _too_old(case: Case, wanted: Wanted, because: str, minimum: str) -> Verdict:
     )
 
 
-def _wanted(reader: Reader, case: Case, machine: Machine) -> Wanted | Unknown:
+def wanted_cuda(reader: Reader, case: Case, machine: Machine) -> Wanted | Unknown:
     """The CUDA of the torch beside the engine, else of the build's version, else of the torch it requires."""
     identity = case.build.identity
     beside = reader.read(case.build.torch) if isinstance(case.build.torch, Known) else None

@@ -69,6 +69,11 @@ class Environment:
         return Known(None, tuple(self._look.seen(site.path, f"no {package}") for site in self._sites))
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """The folders it imports from, in order."""
+        return tuple(Place(self._look, site.path) for site in self._sites)
+
+    @property
     def real(self) -> bool:
         """Whether it is an environment, and not one unpacked (or packed) distribution."""
         if self.site.path.rpartition("/")[2] in {"site-packages", "dist-packages"}:

@@ -1,0 +1,90 @@
+"""cuda-libraries-linked: the CUDA libraries that the build's extensions link against are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from canserve.checks.case import Case
+from canserve.checks.machine.driver import CONTAINERS, wanted_cuda
+from canserve.checks.machine.stated import machine_of
+from canserve.checks.names import some
+from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.facts import Cause, Known, Missing
+from canserve.rules.gpu_code import cuda_library
+from canserve.subjects.build import CudaLibrary
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+RUNTIME = "libcudart"
+"""Without it an extension that links against it is never loaded; others may serve a part that is not used."""
+
+
+def linked(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``cuda-libraries-linked``."""
+    fact = case.build.cuda_needed
+    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
+        raise NotApplicable(f"what its extensions link against was not read: {fact.why}")
+    needed = reader.read(fact)
+    if not needed:
+        raise NotApplicable("no extension of the build links against CUDA's libraries")
+    for name in needed:
+        _cite(reader, case, needed[name])
+    absent = {name: library for name, library in needed.items() if library.found is None}
+    if not absent:
+        return Yes(
+            f"all {len(needed)} of CUDA's libraries that it links against lie in it: {some(needed, 4)}"
+        )
+    if isinstance(case.build.torch, Missing):  # a distribution alone: its dependencies bring the libraries
+        return _by_torch(reader, case, absent)
+    return _absent(case, absent)
+
+
+def _cite(reader: Reader, case: Case, library: CudaLibrary) -> None:
+    """The extensions that need it, as far as they were read."""
+    extensions = case.build.gpu_code
+    if isinstance(extensions, Known):
+        for name in library.by[:1]:
+            if (found := extensions.value.get(name)) is not None:
+                reader.cite(found.evidence)
+
+
+def _by_torch(reader: Reader, case: Case, absent: Mapping[str, CudaLibrary]) -> Verdict:
+    runtimes = [name for name in absent if name.startswith(RUNTIME)]
+    if not runtimes:
+        raise NotApplicable("only a part of an installation, so that what it links against lies elsewhere")
+    wanted = wanted_cuda(reader, case, machine_of(case))
+    if isinstance(wanted, Unknown):
+        return wanted
+    majors = {name: _major(name) for name in runtimes}
+    what = f"CUDA {wanted.cuda} ({wanted.known_by})"
+    wrong = [name for name, major in majors.items() if major != wanted.cuda.partition(".")[0]]
+    if not wrong:
+        return Yes(f"its extensions link against {', '.join(runtimes)}, as {what} brings it", wanted.needs)
+    return Unknown(
+        f"{absent[wrong[0]].by[0]} links against {wrong[0]}, and the torch it usually runs with is made for {what}",
+        f"install a torch for CUDA {majors[wrong[0]]} beside it, or use a build for CUDA {wanted.cuda}",
+    )
+
+
+def _absent(case: Case, absent: Mapping[str, CudaLibrary]) -> Verdict:
+    name = next((name for name in absent if name.startswith(RUNTIME)), next(iter(absent)))
+    library = absent[name]
+    other = f"; {', '.join(library.others)} is" if library.others else ""
+    more = f" (nor are {len(absent) - 1} others)" if len(absent) > 1 else ""
+    why = f"{library.by[0]} links against {name}, which is not in it{other}{more}"
+    kind = cuda_library(name)
+    if kind and kind[0] == RUNTIME and any(word in case.build.identity.origin for word in CONTAINERS):
+        return No(why, f"use a build for the CUDA that is there, or add the libraries of CUDA {kind[1]}")
+    return Unknown(why, f"look for it on the machine: ldconfig -p | grep {name}")
+
+
+def _major(name: str) -> str:
+    found = cuda_library(name)
+    return found[1].partition(".")[0] if found else ""
+
+
+CUDA_LIBRARIES = Check(
+    "cuda-libraries-linked",
+    "The CUDA libraries that the build's extensions link against are there, in the same major release.",
+    linked,
+    needs_machine=True,
+)
