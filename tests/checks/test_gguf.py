@@ -91,9 +91,14 @@ def test_other_engines_are_not_judged_by_tensor_types() -> None:
 
 
 def test_a_vocabulary_and_the_way_its_text_is_split() -> None:
-    for metadata in ({}, {"pre": None}, {"model": "llama", "pre": "anything"}):
+    plain: tuple[dict[str, Any], ...] = ({}, {"pre": None}, {"model": "llama", "pre": "anything"})
+    for metadata in plain:
         assert isinstance(ruling(TOKENIZER, case(gguf_model(**metadata), gguf_build())), Yes)
-    for metadata, what in (({"pre": "qwen3"}, "split text as qwen3"), ({"model": "new"}, "kind new")):
+    odd: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"pre": "qwen3"}, "split text as qwen3"),
+        ({"model": "new"}, "kind new"),
+    )
+    for metadata, what in odd:
         verdict = ruling(TOKENIZER, case(gguf_model(**metadata), gguf_build()))
         assert isinstance(verdict, No)
         assert what in verdict.because

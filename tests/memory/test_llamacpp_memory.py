@@ -15,6 +15,7 @@ from canserve.memory.layers.gguf import gguf_layers
 from canserve.memory.layers.kinds import Attention, Recurrent
 from canserve.memory.quantity import GIB
 from canserve.memory.request import Request, Serving
+from canserve.subjects.model import NOT_READ
 from canserve.subjects.parallel import Parallel
 
 HEADER: dict[str, object] = {
@@ -110,8 +111,9 @@ def test_what_nobody_can_tell_is_missing(version: str, options: dict[str, Any]) 
 
 def test_a_header_says_the_same_as_a_config() -> None:
     asked = request(LLAMA, "0.3.36", {"ctx_size": 8192})
-    facts = {"gguf_metadata": Known(HEADER), "gguf_architecture": Known("llama")}
-    gguf = replace(asked, model=replace(model(LLAMA), config=model(LLAMA).nested, **facts))
+    bare = replace(model(LLAMA), config=NOT_READ)
+    header = replace(bare, gguf_metadata=Known(HEADER), gguf_architecture=Known("llama"))
+    gguf = replace(asked, model=header)
     assert held(gguf, 15) == held(asked, 15)
 
 

@@ -13,6 +13,7 @@ from canserve.engines.vllm.memory import serving
 from canserve.facts import Known, Missing
 from canserve.memory.quantity import GIB
 from canserve.memory.request import Request, Serving
+from canserve.subjects.model import NOT_READ
 from canserve.subjects.parallel import Parallel
 
 
@@ -216,7 +217,7 @@ def test_the_engine_answers_it() -> None:
 
 def test_a_model_without_config_stays_missing() -> None:
     asked = request(LLAMA, "0.25.1")
-    gone = replace(asked, model=replace(model(LLAMA), config=model(LLAMA).nested))
+    gone = replace(asked, model=replace(model(LLAMA), config=NOT_READ))
     assert isinstance(serving(gone, gib(15)), Missing)
 
 

@@ -134,7 +134,7 @@ MODEL_ARCH_NAMES: dict[MODEL_ARCH, str] = {
     MODEL_ARCH.QWEN3: "qwen3",
 }
 """
-TREE: Mapping[str, str] = {
+TREE: dict[str, str] = {
     "src/llama-arch.cpp": NAMES,
     "src/llama-model.cpp": MAPPING,
     "src/llama.cpp": REFUSAL,

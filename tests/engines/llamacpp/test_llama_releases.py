@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeVar
 
 import pytest
 
@@ -35,7 +36,10 @@ def release(version: str) -> Build:
     return found
 
 
-def value(fact: Fact[object]) -> object:
+T = TypeVar("T")
+
+
+def value(fact: Fact[T]) -> T:
     assert isinstance(fact, Known), fact
     return fact.value
 

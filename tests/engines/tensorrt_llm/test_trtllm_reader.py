@@ -39,7 +39,7 @@ def test_a_table_of_modules_decides_where_there_is_one() -> None:
         f"{MODELS}_arch_index.py": INDEX,
         f"{MODELS}__init__.py": "",
     })  # fmt: skip
-    assert set(known(build.registry)) == {"LlamaForCausalLM", "Qwen3ForCausalLM", "EAGLE3LlamaForCausalLM"}
+    assert known(build.registry).keys() == {"LlamaForCausalLM", "Qwen3ForCausalLM", "EAGLE3LlamaForCausalLM"}
 
 
 def test_a_name_in_the_table_that_no_class_registers_is_not_served() -> None:
@@ -63,7 +63,7 @@ def test_a_table_that_was_left_behind_is_not_served() -> None:
     newer = SERVE.replace(
         '["pytorch", "tensorrt", "_autodeploy"], {"trt": "tensorrt"}', '["pytorch", "_autodeploy"], {}'
     )
-    assert set(known(read(TREE | {"tensorrt_llm/commands/serve.py": newer}).registry)) == {
+    assert known(read(TREE | {"tensorrt_llm/commands/serve.py": newer}).registry).keys() == {
         "LlamaForCausalLM", "Llama4ForConditionalGeneration", "Qwen3ForCausalLM", "EAGLE3LlamaForCausalLM",
     }  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_the_oldest_releases_have_the_table_alone() -> None:
     files = {"tensorrt_llm/__init__.py": "", "tensorrt_llm/models/__init__.py": LEGACY,
              "tensorrt_llm/models/gemma/config.py": "GEMMA_ARCHITECTURE = 'GemmaForCausalLM'\n"}  # fmt: skip
     build = read(files)
-    assert set(known(build.registry)) == {"GPT2LMHeadModel", "LlamaForCausalLM", "GemmaForCausalLM"}
+    assert known(build.registry).keys() == {"GPT2LMHeadModel", "LlamaForCausalLM", "GemmaForCausalLM"}
     assert isinstance(build.flags, Missing)
     assert known(build.reasoning_parsers) == ()
 
@@ -98,7 +98,7 @@ def test_configs_of_its_own() -> None:
         "deepseek_v32": "DeepseekV3Config",
         "kimi_k2": "DeepseekV3Config",
     }
-    assert set(known(build.config_fixups)) == {"qwen3_5", "qwen3_5_text", "glm_moe_dsa"}
+    assert known(build.config_fixups).keys() == {"qwen3_5", "qwen3_5_text", "glm_moe_dsa"}
     assert known(read(without("tensorrt_llm/_torch/pyexecutor/config_utils.py")).config_shims) == {}
 
 

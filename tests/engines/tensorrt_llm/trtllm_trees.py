@@ -194,7 +194,7 @@ LOADER = """
 def load(checkpoint_dir):
     files = glob.glob(f"{checkpoint_dir}/*.safetensors") or glob.glob(f"{checkpoint_dir}/*.bin")
 """
-TREE: Mapping[str, str] = {
+TREE: dict[str, str] = {
     "tensorrt_llm/__init__.py": "",
     "tensorrt_llm/_torch/__init__.py": "",
     f"{MODELS}__init__.py": ZOO,
