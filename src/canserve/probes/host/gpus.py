@@ -64,10 +64,10 @@ def _gpu(row: str) -> Accelerator | None:
 
 
 def _mib(cell: str) -> Bytes | None:
-    """``81559`` -> bytes; ``[N/A]``, ``[Not Supported]`` -> None. Raises ValueError for anything else."""
-    if cell.startswith("[") or cell.upper() == "N/A":
+    """``81559`` -> bytes; ``[N/A]`` -> None. Raises ValueError for anything else: ``[GPU is lost]`` is no memory."""
+    if cell.strip("[]").lower() in {"n/a", "not supported"}:
         return None
-    return Bytes(int(cell) * _MIB)
+    return Bytes(int(cell[:12]) * _MIB)
 
 
 def processes(seen: Seen) -> Fact[tuple[tuple[str, GpuProcess], ...]]:

@@ -1,0 +1,124 @@
+"""``canserve machine`` on real machines: this one, and one behind a real sshd that answers as recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import run
+
+from loopback import Loopback, problem, sshd, user
+from terminal import on_terminal
+
+RECORDED = Path(__file__).parent.parent / "probes" / "host" / "recorded"
+CI = os.environ.get("CI", "").lower() in {"1", "true"}
+SMI = """#!/bin/sh
+case "$*" in
+*driver_version*) echo 580.95.05;;
+*--query-gpu=*) cat {0}/gpus.txt;;
+*--query-compute-apps=*) cat {0}/gpu_processes.txt;;
+-L) cat {0}/gpu_instances.txt;;
+'') cat {0}/cuda.txt;;
+*) exit 2;;
+esac
+"""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    """A machine whose nvidia-smi answers like a GB10's; ``ssh`` on the PATH reaches it under any name."""
+    if (why := problem()) is not None:
+        if CI:
+            pytest.fail(why)
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("spark")
+    tools = folder / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text(SMI.format(RECORDED / "gb10"))
+    (tools / "uname").write_text('#!/bin/sh\n[ "$1" = -m ] && echo aarch64 || echo 6.11.0-1016-nvidia\n')
+    with sshd(folder / "sshd", settings=f"SetEnv PATH={tools}:/usr/local/bin:/usr/bin:/bin") as running:
+        running.configure()
+        ssh = folder / "bin" / "ssh"
+        ssh.parent.mkdir()
+        ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {running.config} "$@"\n')
+        for tool in (*tools.iterdir(), ssh):
+            tool.chmod(0o755)
+        yield running
+
+
+def path(spark: Loopback) -> dict[str, str]:
+    return {"PATH": f"{spark.folder.parent}/bin:{os.environ['PATH']}"}
+
+
+def facts(stdout: str, number: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stdout)["machines"][number]["facts"]
+    return found
+
+
+def test_this_machine(tmp_path: Path) -> None:
+    saved = tmp_path / "here.toml"
+    done = run("machine", "local", "--format", "json", "--save", str(saved))
+    assert done.returncode == 0, done.stderr
+    here = facts(done.stdout)
+    assert here["kernel"] == os.uname().release and here["host_memory"]["total"] > 1 << 28
+    again = facts(run("machine", str(saved), "--format", "json").stdout)
+    assert again["cpu_arch"] == here["cpu_arch"] and again["disk"] == here["disk"]
+
+
+def test_a_machine_over_ssh(spark: Loopback, tmp_path: Path) -> None:
+    saved = tmp_path / "spark.toml"
+    done = run("machine", f"{user()}@spark-1", "--format", "json", "--save", str(saved), **path(spark))
+    assert done.returncode == 0, done.stderr
+    seen = facts(done.stdout)
+    assert (seen["gpu"], seen["capability"], seen["cpu_arch"]) == ("NVIDIA GB10", "12.1", "aarch64")
+    assert seen["unified_memory"] is True and seen["visible_memory"] == seen["host_memory"]["total"]
+    again = facts(run("machine", str(saved), "--format", "json").stdout)
+    for field in ("gpu", "capability", "driver", "visible_memory", "bandwidth", "gpus"):
+        assert again[field] == seen[field], field
+
+
+def test_its_text_is_for_eighty_columns(spark: Loopback) -> None:
+    program = str(Path(sys.executable).with_name("canserve"))
+    code, out, err = on_terminal(
+        [program, "machine", "spark-1"], environment={"NO_COLOR": "1", **path(spark)}
+    )
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80 and "VLLM::EngineCore" in out
+
+
+def test_a_cluster_file_whose_machines_are_looked_at(spark: Loopback, tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        '[nodes.head]\naddress = "spark-1"\n[nodes.second]\naddress = "spark-2"\nthrough = "head"\n'
+        'profile = "dgx-spark"\ninter_node = "RoCE, 25 GB/s each way"\n'
+    )
+    done = run("machine", str(file), "--format", "json", **path(spark))
+    assert done.returncode == 0, done.stderr
+    assert facts(done.stdout)["capability"] == "12.1" and facts(done.stdout, 1)["driver"] == "580.95.05"
+    assert facts(done.stdout, 1)["inter_node"] == "RoCE, 25 GB/s each way"
+    looks = json.loads(done.stdout)["machines"][1]["evidence"]
+    assert looks["driver"][0]["when"] is not None and looks["inter_node"][0]["how"].startswith(str(file))
+
+
+def test_check_and_plan_on_a_machine_that_is_looked_at(spark: Loopback, root: Path) -> None:
+    model = str(root / "examples" / "founding" / "model")
+    planned = run("plan", model, "--on", "spark-1", "--format", "json", "--offline", **path(spark))
+    assert planned.returncode in {1, 3}, planned.stderr  # offline: nothing is known of it
+    live = run("plan", model, "--on", "spark-1", "--format", "json", **path(spark))
+    assert live.returncode in {0, 1, 3} and "canserve failed" not in live.stderr, live.stderr
+    assert json.loads(live.stdout)
+
+
+def test_a_machine_that_cannot_be_reached_is_unknown(spark: Loopback, tmp_path: Path) -> None:
+    refused = run("machine", "nobody-of-that-name@spark-1", **path(spark))
+    assert refused.returncode == 3 and "the login was refused" in refused.stdout
+    done = run("machine", "no-such-machine.invalid")
+    assert done.returncode == 3 and "stands for no address" in done.stdout
+    assert run("machine", "a b").returncode == 2
+    assert run("machine", "local", "--save", str(tmp_path / "x.json")).returncode == 2

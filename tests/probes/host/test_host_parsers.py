@@ -1,0 +1,136 @@
+"""Parsers of machines' answers: nothing that a machine says can upset them, and no nonsense becomes a fact."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import RECORDED, answer, look, recorded
+
+from canserve.facts import Cause, Known, Missing
+from canserve.probes.host.amd import gfx
+from canserve.probes.host.probe import Probe, Seen
+from canserve.probes.host.reading import PROBES, SECTIONS, machine_facts
+from canserve.transport.frames import Answer, compose
+from canserve.transport.reach import Look
+
+BY_NAME = {probe.name: probe for probe in PROBES}
+WORDS = st.sampled_from(
+    ["\t", "\n", "0", "-1", "9" * 40, "port", "gid", "repo", "want", "end", "N/A", "{", "[]", ","]
+)
+TEXT = st.lists(st.one_of(WORDS, st.text(max_size=12)), max_size=30).map("".join)
+
+
+def seen(probe: Probe, out: bytes, status: int | None = 0, error: str = "") -> Seen:
+    return Seen("box", probe.how, None, Answer(status, out, error, whole=True))
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
+@settings(max_examples=60)
+@given(
+    st.one_of(TEXT.map(str.encode), st.binary(max_size=200)), st.sampled_from([0, 1, 2, 3, 4, 124, 127, None])
+)
+def test_no_answer_upsets_a_parser(probe: Probe, out: bytes, status: int | None) -> None:
+    fact = probe.parse(seen(probe, out, status))
+    assert fact.evidence and all(look.how for look in fact.evidence)
+
+
+@given(st.data())
+def test_no_mixture_of_answers_upsets_a_machine(data: st.DataObject) -> None:
+    machines = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+    answers = {probe.name: answer(data.draw(st.sampled_from(machines)), probe.name) for probe in PROBES}
+    assert machine_facts(Look("box", "ssh box", "2026-11-30T10:00:00+00:00", answers, None, 1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gpus", "0, NVIDIA H100, GPU-1, [Unknown Error], [Unknown Error], Disabled, 9.0\n"),
+        ("gpus", "0, NVIDIA H100, GPU-1, [GPU is lost], [GPU is lost], Disabled, 9.0\n"),
+        ("gpus", "index, name\n"),
+        ("gpus", ""),
+        ("gpu_processes", "one, two\n"),
+        ("amd", "2\tgfx942\t1\t2\n"),
+        ("amd_names", "no JSON"),
+        ("rocm", "unknown"),
+        ("driver", "NVRM version: none"),
+        ("cuda", "NVIDIA-SMI 580"),
+        ("host_memory", "MemTotal: lots"),
+        ("disks", "hub\t/\tnot a line of df\n"),
+        ("rdma", "port\tmlx5_0\n"),
+        ("interfaces", "eth0 up\n"),
+        ("containers", "not JSON\n"),
+        ("containers", "[1]\n"),
+        ("podman_containers", "[1]"),
+    ],
+)
+def test_an_unknown_form_is_never_an_empty_answer(name: str, text: str) -> None:
+    fact = BY_NAME[name].parse(seen(BY_NAME[name], text.encode()))
+    assert isinstance(fact, Missing) and fact.cause is Cause.UNREADABLE, fact
+
+
+@pytest.mark.parametrize("name", [probe.name for probe in PROBES])
+def test_a_cut_look_leaves_every_fact_missing(name: str) -> None:
+    """Whatever section was not answered, nothing that depends on it alone is taken for absent."""
+    trouble = Missing(Cause.UNREACHED, "box: the connection was cut")
+    whole = look("gb10")
+    answers = {key: value for key, value in whole.answers.items() if key != name}
+    facts = machine_facts(Look("gb10", whole.how, whole.when, answers, trouble, whole.begun, whole.ended))
+    one = {"docker": "container_engines", "podman": "container_engines", "podman_containers": "containers",
+           "gpus": "accelerators", "clock": "clock_skew"}.get(name, name)  # fmt: skip
+    if one in facts:
+        assert facts[one] == trouble
+
+
+def test_a_cut_list_of_the_hub_cache_is_no_list() -> None:
+    text = answer("gb10", "cached_models").out
+    for cut in (text[:40], text.removesuffix(b"end\n")):
+        fact = recorded("gb10", cached_models=Answer(0, cut, "", whole=True)).cached_models
+        assert isinstance(fact, Missing) and fact.cause is Cause.UNREADABLE
+    unreadable = Answer(2, b"", "ls: cannot open directory: Permission denied", whole=True)
+    fact = recorded("gb10", cached_models=unreadable).cached_models
+    assert isinstance(fact, Missing) and "Permission denied" in fact.why
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [(90402, "gfx942"), (90010, "gfx90a"), (110001, "gfx1101"), (120001, "gfx1201"), (90500, "gfx950")],
+)
+def test_names_of_amds_architectures(target: int, name: str) -> None:
+    assert gfx(target) == name
+
+
+def test_a_clock_that_is_off() -> None:
+    for ahead, said in ((0, 0), (1, 0), (90, 89), (-90, -89)):
+        clock = Answer(0, f"{1796032800 + ahead}\n".encode(), "", whole=True)
+        fact = recorded("gb10", clock=clock).clock_skew
+        assert isinstance(fact, Known) and fact.value == said
+
+
+def test_names_of_amd_smi() -> None:
+    out = b'[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI325X"}}]'
+    fact = BY_NAME["amd_names"].parse(seen(BY_NAME["amd_names"], out))
+    assert isinstance(fact, Known) and fact.value == ("AMD Instinct MI325X",)
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "busybox"])
+def test_the_script_is_understood_by_shells(shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"no {shell} here")
+    command = [program, "sh", "-n"] if shell == "busybox" else [program, "-n"]
+    done = subprocess.run(command, input=compose(SECTIONS, "0" * 32), capture_output=True, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_the_script_writes_nothing() -> None:
+    script = compose(SECTIONS, "0" * 32).decode()
+    for word in (" rm ", "mkdir", "touch ", " tee ", "sudo", "mktemp", ">>", "install "):
+        assert word not in script, word
+    targets = {
+        part.split()[0].rstrip(';)"') for part in script.replace("2>&1", "").split(">")[1:] if part.split()
+    }
+    assert {t for t in targets if t.startswith("/") and t != "/dev/null"} == set(), targets

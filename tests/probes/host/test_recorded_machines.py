@@ -1,0 +1,210 @@
+"""Whole machines from recorded answers: each kind, and those whose tools fail, lie or are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from machines import RECORDED, recorded
+
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.memory.device import one_device
+from canserve.subjects.parallel import Device
+from canserve.units import Bytes, Capability
+
+GIB = 1 << 30
+MACHINES = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+
+
+def value(fact: Fact[Any]) -> Any:
+    assert isinstance(fact, Known), fact
+    return fact.value
+
+
+def missing(fact: Fact[Any]) -> Missing:
+    assert isinstance(fact, Missing), fact
+    return fact
+
+
+def device(name: str, stated: str = "") -> Device:
+    found = one_device(recorded(name, stated))
+    assert isinstance(found, Device), found
+    return found
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_fact_says_how_it_was_read(name: str) -> None:
+    machine = recorded(name)
+    assert value(machine.cpu_arch) in {"x86_64", "aarch64"} and value(machine.libc).startswith("2.")
+    for field in type(machine).__slots__:
+        fact = getattr(machine, field)
+        if isinstance(fact, Known) and field != "subject":
+            assert fact.evidence, field
+    assert machine.kernel.evidence[0].how == "uname -r" and machine.kernel.evidence[0].when is not None
+    assert value(machine.clock_skew) == 0
+
+
+def test_gb10_shares_the_systems_memory() -> None:
+    machine = recorded("gb10")
+    assert (value(machine.gpu), value(machine.gpus), value(machine.vendor)) == ("NVIDIA GB10", 1, "nvidia")
+    assert value(machine.capability) == Capability(12, 1) and value(machine.arch_name) == "sm_121"
+    assert value(machine.unified_memory) is True
+    assert value(machine.visible_memory) == Bytes(127600668 * 1024)
+    assert machine.visible_memory.evidence[0].how == "/proc/meminfo"
+    assert value(machine.driver) == "580.95.05" and value(machine.cuda) == "13.0"
+    # By the name of its accelerator, from the profile of its kind.
+    assert value(machine.bandwidth) and machine.bandwidth.evidence[0].subject == "profile:dgx-spark"
+    (gpu,) = value(machine.accelerators)
+    assert gpu.total is None and gpu.free is None and gpu.mig is None
+    assert [process.name for process in gpu.processes] == ["/usr/lib/xorg/Xorg", "VLLM::EngineCore"]
+    memory = value(machine.host_memory)
+    assert memory.cached == Bytes(54012008 * 1024) and memory.cma_total == Bytes(0)
+    found = device("gb10")
+    assert found.unified and found.free == 118345600 * 1024 and found.free_low == 58112340 * 1024
+
+
+def test_gb10_as_a_machine_among_others() -> None:
+    machine = recorded("gb10")
+    assert value(machine.own_name).addresses == ("127.0.1.1",)
+    assert value(machine.remove_ipc) is True and value(machine.firewall) == ("ufw",)
+    assert value(machine.nccl_conf) == {"NCCL_SOCKET_IFNAME": "enp1s0f0np0", "NCCL_IB_HCA": "rocep1s0f0"}
+    assert value(machine.memlock) == Bytes(16326976 * 1024)
+    first, second = value(machine.rdma)
+    assert (first.device, first.state, first.link_layer) == ("rocep1s0f0", "ACTIVE", "Ethernet")
+    assert [gid.index for gid in first.gids if gid.kind == "RoCE v2"] == [1, 3] and second.state == "DOWN"
+    fabric = next(each for each in value(machine.interfaces) if each.name == "enp1s0f0np0")
+    assert (fabric.up, fabric.speed, fabric.mtu, fabric.physical) == (True, 200000, 9000, True)
+    assert "192.168.100.10/24" in fabric.addresses
+    (unplugged,) = (each for each in value(machine.interfaces) if each.name == "enp1s0f1np1")
+    assert (unplugged.up, unplugged.speed, unplugged.addresses) == (False, None, ())
+    assert "uverbs0" in value(machine.rdma_nodes)
+
+
+def test_gb10_and_what_lies_on_it() -> None:
+    machine = recorded("gb10")
+    docker, podman = value(machine.container_engines)
+    assert (docker.state, docker.version, docker.rootless, docker.root) == (
+        "usable",
+        "28.3.3",
+        False,
+        "/var/lib/docker",
+    )
+    assert "nvidia" in docker.runtimes and "nvidia.com/gpu=all" in docker.devices
+    assert podman.version == "4.9.3" and podman.state == "unknown"
+    head, registry = value(machine.containers)
+    assert head.image == "nvcr.io/nvidia/vllm:26.01-py3" and registry.ports == "0.0.0.0:5000->5000/tcp"
+    (environment,) = value(machine.environments)
+    assert dict(environment.packages) == {"ray": "2.49.2", "torch": "2.9.1+cu130", "vllm": "0.14.0"}
+    models = {model.name: model.why for model in value(machine.cached_models)}
+    assert models == {
+        "Qwen/Qwen3.5-122B-A10B-FP8": "1 files missing: model-00002-of-00002.safetensors",
+        "openai/gpt-oss-20b": "",
+        "meta-llama/Llama-3.1-8B": "no snapshot",
+        "cut/down": "1 files missing: model.safetensors",
+    }
+    assert value(machine.disk) == Bytes(1844551640 * 1024)
+    assert value(machine.cluster_files)[0].endswith("run_cluster.sh")
+
+
+def test_h100_of_which_one_is_in_use() -> None:
+    machine = recorded("h100")
+    assert value(machine.gpus) == 8 and value(machine.unified_memory) is False
+    assert value(machine.reported_memory) == Bytes(81559 << 20)
+    assert value(machine.visible_memory) == Bytes.parse("79.19 GiB")  # of its kind: nobody asked CUDA
+    assert (
+        value(machine.accelerators)[0].processes[0].pid == 5521
+        and value(machine.accelerators)[1].processes == ()
+    )
+    assert device("h100").free == 40211 << 20  # the one with the least decides
+    assert value(machine.memlock) is None and value(machine.remove_ipc) is False
+    (docker,) = value(machine.container_engines)
+    assert docker.state == "permission denied" and "permission denied" in (docker.why or "")
+    assert missing(machine.containers).cause is Cause.UNAVAILABLE
+    assert value(machine.disk) == Bytes(50000000000 * 1024) and value(machine.rdma) == ()
+
+
+def test_split_accelerators_are_no_whole_ones() -> None:
+    for stated in ("", 'profile = "h200"'):
+        machine = recorded("h200-mig", stated)
+        for fact in (machine.gpus, machine.memory, machine.visible_memory, machine.reported_memory):
+            assert "MIG" in missing(fact).why
+        assert value(machine.accelerators)[0].instances == ("3g.71gb", "1g.18gb")
+        assert value(machine.capability) == Capability(9, 0)
+
+
+def test_rtx_4090_with_a_daemon_that_hangs() -> None:
+    machine = recorded("rtx-4090")
+    (docker,) = value(machine.container_engines)
+    assert docker.state == "not answering" and "did not answer in time" in missing(machine.containers).why
+    assert value(machine.accelerators)[0].processes[0].memory is None
+    found = device("rtx-4090")
+    assert found.free == 22105 << 20 and abs(found.total - 23.64 * GIB) < GIB // 100
+
+
+def test_an_accelerator_of_no_known_kind_goes_by_what_the_driver_prints() -> None:
+    from machines import answer
+
+    gpus = answer("rtx-4090", "gpus")
+    unknown = type(gpus)(0, gpus.out.replace(b"GeForce RTX 4090", b"Thing 1"), "", whole=True)
+    machine = recorded("rtx-4090", gpus=unknown)
+    assert isinstance(machine.visible_memory, Missing) and isinstance(machine.bandwidth, Missing)
+    found = one_device(machine)
+    assert isinstance(found, Device) and found.total_low <= 23.64 * GIB <= found.total_high
+
+
+def test_mi300x() -> None:
+    machine = recorded("mi300x")
+    assert (value(machine.vendor), value(machine.gpus)) == ("amd", 8)
+    assert value(machine.gpu) == "AMD Instinct MI300X OAM" and value(machine.arch_name) == "gfx942"
+    assert value(machine.capability) is None and value(machine.rocm) == "6.4.1"
+    assert value(machine.bandwidth) and value(machine.reported_memory) == Bytes(206141652992)
+    assert missing(machine.driver).cause is Cause.UNAVAILABLE
+    assert device("mi300x").free == 206141652992 - 150000000000
+
+
+def test_a_machine_without_accelerators() -> None:
+    for stated in ("", 'profile = "h200"'):
+        machine = recorded("cpu-only", stated)
+        assert value(machine.gpus) == 0 and value(machine.accelerators) == ()
+        for fact in (machine.gpu, machine.capability, machine.memory, machine.bandwidth, machine.fp8):
+            assert "has no accelerator" in missing(fact).why
+    assert value(machine.container_engines)[0].state == "down"
+    assert value(machine.remove_ipc) is None and missing(machine.firewall).cause is Cause.UNAVAILABLE
+    assert value(machine.cached_models) == () and value(machine.nccl_conf) is None
+
+
+def test_a_driver_that_is_not_loaded_proves_nothing() -> None:
+    machine = recorded("broken-driver")
+    assert "couldn't communicate" in missing(machine.accelerators).why
+    assert missing(machine.gpus).cause is Cause.UNAVAILABLE and isinstance(machine.gpu, Missing)
+    assert "couldn't communicate" in missing(machine.driver).why and isinstance(machine.cuda, Missing)
+    filled = recorded("broken-driver", 'profile = "rtx-4090"')
+    assert value(filled.gpu) == "NVIDIA GeForce RTX 4090" and isinstance(filled.accelerators, Missing)
+
+
+def test_an_accelerator_without_its_tool_is_not_none() -> None:
+    found = missing(recorded("no-tool").accelerators)
+    assert "nvidia" in found.why and "no tool of its driver describes it" in found.why
+
+
+def test_accelerators_that_are_not_alike() -> None:
+    machine = recorded("mixed", 'profile = "rtx-4090"')
+    for fact in (machine.gpu, machine.capability, machine.memory, machine.visible_memory, machine.bandwidth):
+        assert "not alike" in missing(fact).why
+    assert value(machine.gpus) == 2
+
+
+def test_what_was_read_wins_and_the_rest_stays_as_stated() -> None:
+    stated = 'profile = "dgx-spark"\ndriver = "570.1"\ninter_node = "two cables"\nsource = "the invoice"'
+    machine = recorded("gb10", stated)
+    assert value(machine.driver) == "580.95.05" and "nvidia" in machine.driver.evidence[0].how
+    assert value(machine.inter_node) == "two cables" and "the invoice" in machine.inter_node.evidence[0].saw
+    assert value(machine.fp4) is True and machine.fp4.evidence[0].subject == "profile:dgx-spark"
+
+
+def test_a_profile_of_another_kind_is_not_believed() -> None:
+    machine = recorded("h100", 'profile = "dgx-spark"\ncompute = "BF16 1 TFLOP/s"')
+    assert value(machine.gpu) == "NVIDIA H100 80GB HBM3"
+    assert machine.bandwidth.evidence[0].subject == "profile:h100"
+    assert value(machine.fp4) is False and value(machine.unified_memory) is False
+    assert str(value(machine.compute)) == "BF16 1 TFLOP/s"  # stated of this machine, not of a kind
