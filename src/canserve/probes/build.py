@@ -119,7 +119,7 @@ def _with_gpu_code(build: Build, opened: Opened, found: Found, want: Want, optio
     if opened.remote and not want.deep:
         missing = Missing(
             Cause.UNREACHED,
-            "compiled files of a remote build are read only where that was asked for: they are its largest part",
+            "those of a remote build only with --deep",
             (Evidence(build.identity.subject, build.identity.origin, "not downloaded", whole=False),),
             "add --deep, or name an installation or a downloaded file",
         )

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from canserve.checks.case import Case
 from canserve.checks.machine.driver import CONTAINERS, wanted_cuda
-from canserve.checks.machine.stated import machine_of
+from canserve.checks.machine.stated import machine_of, read_compiled
 from canserve.checks.names import some
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.facts import Cause, Known, Missing
+from canserve.facts import Known, Missing
 from canserve.rules.gpu_code import cuda_library
 from canserve.subjects.build import CudaLibrary
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -20,10 +20,7 @@ RUNTIME = "libcudart"
 
 def linked(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``cuda-libraries-linked``."""
-    fact = case.build.cuda_needed
-    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
-        raise NotApplicable(f"what its extensions link against was not read: {fact.why}")
-    needed = reader.read(fact)
+    needed = read_compiled(reader, case.build.cuda_needed)
     if not needed:
         raise NotApplicable("no extension of the build links against CUDA's libraries")
     for name in needed:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from canserve.checks.case import Case
-from canserve.checks.machine.stated import machine_of, read_stated
+from canserve.checks.machine.stated import machine_of, read_compiled, read_stated
 from canserve.checks.names import some
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.facts import Fact, Known, Missing
 from canserve.rules import cuda, gpu_code
 from canserve.rules.gpu_code import Runs
 from canserve.subjects.build import Extension
@@ -55,10 +55,7 @@ class _Sorted:
 
 def extensions_of(reader: Reader, case: Case) -> Mapping[str, Fact[Extension]]:
     """The build's extensions; the check does not apply where nobody read them, or there are none."""
-    fact = case.build.gpu_code
-    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
-        raise NotApplicable(f"{fact.why}; {fact.ask}" if fact.ask else f"its compiled files: {fact.why}")
-    found = reader.read(fact)
+    found = read_compiled(reader, case.build.gpu_code)
     if not found:
         raise NotApplicable("the build has no shared libraries")
     return found

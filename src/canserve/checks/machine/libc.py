@@ -6,7 +6,7 @@ import re
 
 from canserve.checks.case import Case
 from canserve.checks.machine.driver import CONTAINERS
-from canserve.checks.machine.stated import machine_of, read_stated
+from canserve.checks.machine.stated import machine_of, read_compiled, read_stated
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Cause, Known, Missing
 from canserve.rules import gpu_code
@@ -31,8 +31,10 @@ def new_enough(reader: Reader, case: Case) -> Verdict:
     identity = case.build.identity
     if any(word in identity.origin for word in CONTAINERS):
         raise NotApplicable("an image brings its own libc")
-    fact = case.build.libc_needed
-    told = read_stated(reader, machine_of(case).libc, "which libc the build needs is judged where one is")
+    fact, machine = case.build.libc_needed, machine_of(case)
+    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED and not isinstance(machine.libc, Known):
+        read_compiled(reader, fact)
+    told = read_stated(reader, machine.libc, "which libc the build needs is judged where one is")
     have = numbers(told)
     if have is None:
         return Unknown(f"{told!r} is not a version of libc", "state it as ldd --version prints it: 2.39")
@@ -71,7 +73,7 @@ def _by_tags(reader: Reader, case: Case, have: Numbers) -> Verdict:
     tags = reader.read(case.build.identity.platforms)
     least = [found for tag in tags if (found := tagged(tag)) is not None]
     if not least or len(least) < len(tags) or min(least) <= have:
-        raise NotApplicable("what its extensions need of libc was not read")
+        read_compiled(reader, case.build.libc_needed)
     words = ".".join(map(str, min(least)))
     return No(
         f"pip installs it from libc {words} on ({', '.join(tags)}); the machine has {'.'.join(map(str, have))}",

@@ -11,12 +11,21 @@ from canserve.subjects.machine import Machine
 
 T = TypeVar("T")
 
+COMPILED = "its compiled files were not read"
+
 
 def machine_of(case: Case) -> Machine:
     """The machine; a check with ``needs_machine`` is only run with one."""
     if case.machine is None:
         raise NotApplicable("no machine was named (--on)")
     return case.machine
+
+
+def read_compiled(reader: Reader, fact: Fact[T]) -> T:
+    """A fact of a build's compiled files; where nobody looked at them, the check does not apply."""
+    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
+        raise NotApplicable(f"{COMPILED}: {fact.why}")
+    return reader.read(fact)
 
 
 def read_stated(reader: Reader, fact: Fact[T], otherwise: str) -> T:
