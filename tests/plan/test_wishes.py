@@ -42,3 +42,14 @@ def test_degrees_that_were_asked_for() -> None:
         Parallel()
     )
     assert Wishes(spread=True).allows(Parallel(2, 1, 1, 2)) and not Wishes(spread=True).allows(Parallel(2))
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "--admin-api-key", "hf_token", "ssl_keyfile_password", "api_keys"]
+)
+def test_secrets_never_reach_a_command_line(name: str) -> None:
+    with pytest.raises(ValueError, match="is a secret") as error:
+        read_option(f"{name}=sk-12345")
+    assert "sk-12345" not in str(error.value)
+    assert read_option("hf_token=true") == ("hf_token", True)
+    assert read_option("max_num_batched_tokens=1")[1] == 1

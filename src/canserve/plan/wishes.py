@@ -15,6 +15,7 @@ from canserve.subjects.parallel import Parallel
 Goal = Literal["latency", "throughput", "context"]
 GOALS: tuple[Goal, ...] = ("latency", "throughput", "context")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}(\.[A-Za-z0-9_-]{1,99}){0,8}")
+_SECRET = re.compile(r"(^|_)(api_keys?|hf_token|auth_token|access_token|password|passphrase|secret)$")
 MAX_VALUE = 10_000
 """Characters of one option's value."""
 BUILD = "build"
@@ -52,6 +53,10 @@ def read_option(text: str) -> tuple[str, object]:
     name = name.strip().lstrip("-")
     if not _NAME.fullmatch(name):
         raise ValueError(f"{text!r:.80} is not of the form name=value")
+    if equals and _SECRET.search(name.replace("-", "_")) and not isinstance(_value(value), bool):
+        raise ValueError(
+            f"{name} is a secret, and a command line shows it: set it in the server's environment"
+        )
     head, dot, rest = name.partition(".")
     return f"{head.replace('-', '_')}{dot}{rest}", _value(value) if equals else True
 
