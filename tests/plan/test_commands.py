@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plan_world import HOSTS, build, launch, model, placement
 
 from canserve.engines.argv import Flags
@@ -158,3 +160,12 @@ def test_experts_spread_over_replicas_leave_attention_alone_data_parallel() -> N
     (plain,) = started(made, placement(Parallel(2, 1, 2), 4)).processes
     assert "--tensor-parallel-size 2 --data-parallel-size 2" in line(plain)
     assert "--enable-dp-attention" not in line(plain)
+
+
+def test_a_folder_has_to_be_on_every_machine() -> None:
+    joint = launch(build(), placement(Parallel(2), 1, 1))
+    folder = replace(joint, model=replace(joint.model, origin="folder", subject="./model"))
+    found = start(folder)
+    assert isinstance(found, Known)
+    assert found.value.notes == ("./model has to be there on every machine, under this very path",)
+    assert started(build(), placement(Parallel(2), 1, 1)).notes == ()

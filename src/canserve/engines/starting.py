@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
-from canserve.facts import Cause, Fact, Missing
+from canserve.facts import Cause, Fact, Missing, derive
 from canserve.subjects.launch import Launch, Start
 from canserve.subjects.model import Model
 
@@ -51,4 +52,7 @@ def start(launch: Launch) -> Fact[Start]:
     if found is None:
         why = f"how {name} is started is not written down here"
         return Missing(Cause.UNREACHED, why, ask="start it as its documentation says")
-    return found.start(launch)
+    if launch.model.origin == "hub" or len(launch.hosts) == 1:
+        return found.start(launch)
+    note = f"{launch.model.subject} has to be there on every machine, under this very path"
+    return derive(found.start(launch), lambda made: replace(made, notes=(*made.notes, note)))
