@@ -18,6 +18,7 @@ from canserve.layout.judged import Judged
 from canserve.layout.question import Question
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Serving
+from canserve.subjects.host import CachedModel
 from canserve.subjects.model import Quantization, Scheme
 from canserve.subjects.parallel import Device, Parallel
 from canserve.subjects.tensor import Tensor
@@ -246,6 +247,29 @@ def test_the_disk_holds_the_weights(disk: str, expected: type) -> None:
     machine = replace(asked.hosts[0].machine, disk=Known(Bytes.parse(disk), SEEN))
     stated = replace(asked, hosts=(replace(asked.hosts[0], machine=machine),))
     assert isinstance(judged("disk-holds", stated, 1), expected)
+
+
+@pytest.mark.parametrize(
+    ("origin", "cached", "expected"),
+    [
+        ("hub", (), No),
+        ("hub", (CachedModel("ORG/Model", "feed", Bytes.parse("9 TB"), True, ""),), Yes),
+        ("hub", (CachedModel("org/model", "feed", Bytes.parse("9 TB"), False, "a file is missing"),), Yes),
+        ("hub", (CachedModel("org/model", "feed", Bytes(0), False, "no snapshot"),), No),
+        ("hub", (CachedModel("org/other", "feed", Bytes.parse("9 TB"), True, ""),), No),
+        ("hub", None, Unknown),
+        ("folder", (), Unknown),
+    ],
+)
+def test_weights_that_lie_on_a_full_disk_already(
+    origin: str, cached: tuple[CachedModel, ...] | None, expected: type
+) -> None:
+    asked = question()
+    found = Missing(Cause.UNREADABLE, "the list is cut") if cached is None else Known(cached, SEEN)
+    machine = replace(asked.hosts[0].machine, disk=Known(Bytes.parse("1 GB"), SEEN), cached_models=found)
+    host = replace(asked.hosts[0], machine=machine)
+    model = replace(asked.model, subject="org/model", origin=origin)
+    assert isinstance(judged("disk-holds", replace(asked, model=model, hosts=(host,)), 1), expected)
 
 
 def test_a_disk_that_nobody_stated_is_not_judged_and_one_that_was_not_reached_is_unknown() -> None:

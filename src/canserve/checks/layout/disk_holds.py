@@ -6,10 +6,12 @@ from canserve.checks.case import Case
 from canserve.checks.layout.deployed import placed
 from canserve.checks.machine.stated import read_stated
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.facts import Known
+from canserve.facts import Cause, Known, Missing
 from canserve.memory.weights.implied import implied
+from canserve.subjects.host import CachedModel
+from canserve.subjects.machine import NOT_LOOKED, Machine
 from canserve.units import Bytes
-from canserve.verdict import No, Verdict, Yes
+from canserve.verdict import No, Unknown, Verdict, Yes
 
 
 def run(reader: Reader, case: Case) -> Verdict:
@@ -18,15 +20,46 @@ def run(reader: Reader, case: Case) -> Verdict:
     assert it.placement is not None
     used = {rank.machine for rank in it.placement.ranks}
     hosts = [host for host in it.layouts.question.hosts if host.name in used]
-    free = [
-        (read_stated(reader, host.machine.disk, "state disk in a cluster file"), host.name) for host in hosts
-    ]
-    room, where = min(free)
+    lying = {host.name: _lying(reader, case, host.machine) for host in hosts}
+    if all(isinstance(model, CachedModel) and model.complete for model in lying.values()):
+        return Yes(f"the weights lie in the Hub cache of {', '.join(lying)} already")
     need = _weights(reader, case)
-    words = f"the weights take {Bytes(need)}, and {where} has {room} free"
-    if need > room.count:
-        return No(words, f"free {Bytes(need - room.count)}, or read the weights from shared storage")
-    return Yes(words)
+    short = [
+        (read_stated(reader, host.machine.disk, "state disk in a cluster file").count - rest, host.name, rest)
+        for host in hosts
+        if (rest := _rest(need, lying[host.name])) > 0
+    ]
+    room, where, rest = min(short, default=(0, "", 0))
+    words = f"the weights take {Bytes(rest)}, and {where} has {Bytes(room + rest)} free"
+    if room >= 0:
+        return Yes(words if short else "the weights lie on every machine already")
+    if isinstance(lying[where], Missing):
+        return Unknown(
+            f"{words}; whether they lie on it already was not read", "say where they lie, or free the room"
+        )
+    return No(words, f"free {Bytes(-room)}, or read the weights from shared storage")
+
+
+def _lying(reader: Reader, case: Case, machine: Machine) -> CachedModel | Missing | None:
+    """What a machine's Hub cache holds of the model; None: nothing, or nobody looked. Missing: it cannot be told."""
+    cache = machine.cached_models
+    if cache is NOT_LOOKED:
+        return None
+    if case.model.origin != "hub":
+        return Missing(Cause.UNAVAILABLE, "where the files lie on the machine was not read")
+    if isinstance(cache, Missing):
+        reader.cite(cache.evidence)
+        return cache
+    name = case.model.subject.split("@")[0].lower()
+    return next((model for model in reader.read(cache) if model.name.lower() == name), None)
+
+
+def _rest(need: int, lying: CachedModel | Missing | None) -> int:
+    """Bytes that are still to come."""
+    if not isinstance(lying, CachedModel):
+        return need
+    there = 0 if lying.bytes is None else lying.bytes.count
+    return 0 if lying.complete else max(need - there, 0)
 
 
 def _weights(reader: Reader, case: Case) -> int:
