@@ -82,7 +82,8 @@ def command(**chosen: Any) -> int:
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A BUILD is a release (NAME==VERSION), a wheel,
     a virtual environment, a source tree or an image (oci:FOLDER, oci-archive:FILE, docker-archive:FILE,
-    docker://HOST/REPOSITORY:TAG). A MACHINE is a profile (`canserve machine --list` names them) or a cluster file.
+    docker://HOST/REPOSITORY:TAG). A MACHINE is `local`, an ssh destination, a cluster file, or
+    a profile (`canserve machine --list` names them); machines are looked at unless --offline is given.
 
     Without any --build the release index answers: which release of each engine should I use? The newest that
     suits, judged by the same checks; exit code 0 when some engine has one.

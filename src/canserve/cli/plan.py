@@ -129,8 +129,8 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
 def command(**chosen: Any) -> int:
     """Say what fits on these machines: layouts, memory, context, speed and the exact commands.
 
-    MODEL is a Hub id, a folder, a config.json or a GGUF file. A MACHINE is a profile
-    (`canserve machine --list` names them) or a cluster file.
+    MODEL is a Hub id, a folder, a config.json or a GGUF file. A MACHINE is `local`, an ssh destination,
+    a cluster file, or a profile (`canserve machine --list` names them); machines are looked at unless --offline is given.
 
     \b
     canserve plan Qwen/Qwen3-8B --on profile:h200 --build vllm==0.25.1 --tp 1
