@@ -19,6 +19,8 @@ class EngineArgs:
         parser.add_argument("--max-num-seqs", type=int)
         parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8"])
         parser.add_argument("--enforce-eager", action="store_true")
+        parser.add_argument("--quantization", type=str)
+        parser.add_argument("--speculative-config", type=json.loads)
         parser.add_argument("--seed", type=int)
         parser.add_argument("--nnodes", type=int)
         parser.add_argument("--distributed-executor-backend", choices=["ray", "mp"])

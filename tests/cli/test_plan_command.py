@@ -112,6 +112,37 @@ def test_an_option_that_no_build_has(here: Path) -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
+def test_without_a_build_engine_options_are_judged_too(here: Path) -> None:
+    words = (
+        "plan",
+        str(here / "model"),
+        "--on",
+        "profile:h200",
+        "--tp",
+        "1",
+        "--offline",
+        "--format",
+        "json",
+    )
+    done = run(*words, "-e", "quantization=nonsense", "-e", "max_num_seqs=8")
+    assert done.returncode == 1, done.stderr
+    plans = json.loads(done.stdout)["plans"]
+    assert {plan["verdict"] for plan in plans} == {"no"}
+    refused = [f["because"] for f in plans[0]["findings"] if f["verdict"] == "no"]
+    assert any("nonsense" in because for because in refused)
+    others = [note for plan in plans for note in plan["notes"] if "max_num_seqs is no option of" in note]
+    assert len(others) == len([plan for plan in plans if plan["engine"] != "vllm"])
+
+
+def test_what_an_option_asks_of_a_build_is_read(here: Path) -> None:
+    option = 'speculative_config={"method":"ngram","num_speculative_tokens":2}'
+    output = planned(here, "--tp", "1", "-e", "quantization=fp8", "--what-if", option, code=1)
+    because = [
+        f["because"] for plan in (output["plans"][0], output["what_if"][0]["plan"]) for f in plan["findings"]
+    ]
+    assert not any("not asked for" in words for words in because)
+
+
 def test_absurd_requests_get_the_rule_and_the_nearest_legal_value(here: Path) -> None:
     output = planned(here, "--tp", "7", code=1)
     assert output["plans"] == [] and output["verdict"] == "no"

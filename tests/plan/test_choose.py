@@ -46,6 +46,11 @@ def test_what_is_fixed_is_taken(founding: object) -> None:
     assert {p.ep for p in spread(founding, "profile:h200", 1, Wishes(spread=True))} == {2, 4, 8}
 
 
+def test_more_than_the_machines_have_is_no_layout(founding: object) -> None:
+    for fixed in (Fixed(tp=2), Fixed(tp=2, pp=1, dp=1, ep=1), Fixed(pp=2), Fixed(dp=4)):
+        assert spread(founding, "profile:dgx-spark", 1, Wishes(fixed=fixed)) == []
+
+
 def test_a_model_of_unknown_shape_is_planned_once(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "nobody_knows", "architectures": ["XForCausalLM"]}')
     assert spread(read_model(str(tmp_path), Options(offline=True)), "profile:h200", 1) == [Parallel()]

@@ -17,7 +17,7 @@ from canserve.engines.starting import starting
 from canserve.facts import Cause, Fact, Known, Missing, derive
 from canserve.plan.candidate import Judged
 from canserve.plan.plan import Unread
-from canserve.subjects.build import Build
+from canserve.subjects.build import Build, Want
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
@@ -60,7 +60,7 @@ def read_builds(targets: Sequence[str], purpose: Purpose) -> Builds:
         if isinstance(reading.build, Missing):
             unread.append(_unread(reading.target, reading.build))
         else:
-            judged.append(_judged(reading, reading.build, purpose))
+            judged.append(_judged(reading, reading.build, purpose, FROM_INDEX in " ".join(reading.notes)))
     return Builds(tuple(judged), tuple(unread), cost)
 
 
@@ -69,7 +69,11 @@ def judged_again(before: Judged, purpose: Purpose) -> Judged:
     from canserve.probes.build import Reading
 
     _refuse_unknown([before.build], purpose.engine_options)
-    return _judged(Reading(before.target, before.build, Cost()), before.build, purpose)
+    reading = Reading(before.target, before.build, Cost())
+    if not before.indexed and _want(purpose) != _want(replace(purpose, engine_options=before.options)):
+        reading = _read(before.target, purpose)  # more of the build is asked about than before
+    build = before.build if isinstance(reading.build, Missing) else reading.build
+    return _judged(reading, build, purpose, before.indexed)
 
 
 def _unread(target: str, why: Missing) -> Unread:
@@ -81,7 +85,7 @@ def _read(target: str, purpose: Purpose) -> Reading:
 
     A release that cannot be reached is taken from the index as a whole, and that is said.
     """
-    want = wanted(purpose.model, parse_wish(()), purpose.machines)
+    want = _want(purpose)
     arch = by_arch(purpose.machines, purpose.options.arch)[0][0]
     reading = open_build(target, want, purpose.options, arch)
     build = reading.build
@@ -90,9 +94,11 @@ def _read(target: str, purpose: Purpose) -> Reading:
         indexed = _indexed(name, version) if build.cause is Cause.UNREACHED else None
         if indexed is None:
             return reading
-        note = f"{target} is taken from the release index: {build.why}"
+        note = f"{target} {FROM_INDEX}: {build.why}"
         return replace(reading, build=indexed, notes=(*reading.notes, note))
     identity = build.identity
+    if want.flags:
+        return reading
     if isinstance(identity.content, Known) and isinstance(identity.version, Known):
         indexed = _indexed(identity.engine, identity.version.value)
         if indexed is not None and _same(identity.content.value, indexed.identity.content):
@@ -102,6 +108,17 @@ def _read(target: str, purpose: Purpose) -> Reading:
     return replace(more, cost=reading.cost + more.cost)
 
 
+def _want(purpose: Purpose) -> Want:
+    """What the checks will ask of a build under these engine options, flags apart."""
+    try:
+        wish = parse_wish(written(Flags(None), purpose.engine_options))
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    named = wish.speculative is not None  # a draft's class is read with the flags that may name it
+    return replace(wanted(purpose.model, wish, purpose.machines), flags=named)
+
+
+FROM_INDEX = "is taken from the release index"
 COMMAND_LINE = ("flags", "flag_syntax", "reasoning_parsers", "tool_parsers", "launchers", "kv_cache_dtypes")
 """Facts of a build that commands are written from, and that take long to read."""
 
@@ -126,27 +143,27 @@ def _indexed(engine: str, version: str) -> Build | None:
 def _newest(purpose: Purpose) -> Builds:
     """The newest release of each engine that suits, of engines whose start is known; judged by the index."""
     from canserve.api.newest import Wanted, newest_suitable
+    from canserve.probes.build import Reading
 
     wish = parse_wish(())
     reports = newest_suitable(Wanted(purpose.model, purpose.machines, None, wish, purpose.options))
-    judged, unread = [], []
+    suitable, unread = [], []
     for report in reports:
-        if isinstance(report.build, Missing):
-            unread.append(_unread(report.target, report.build))
-            continue
-        engine = starting(report.build.identity.engine)
+        build = report.build
+        name = report.target.partition("==")[0] if isinstance(build, Missing) else build.identity.engine
+        engine = starting(name)
         if engine is None or not engine.suits(purpose.model):
             continue
-        build = _at_hand(report.build)
-        known, _ = _split(build, purpose.engine_options)
-        asked = parse_wish(written(Flags.of(build.flags), known))
-        found = (report.findings, report.skipped, report.notes)
-        judged.append(Judged(report.target, build, *found, known, asked))
-    _refuse_unknown([each.build for each in judged], purpose.engine_options)
-    return Builds(tuple(judged), tuple(unread), Cost())
+        if isinstance(build, Missing):
+            unread.append(_unread(report.target, build))
+            continue
+        suitable.append((Reading(report.target, build, Cost(), report.notes), build))
+    _refuse_unknown([build for _, build in suitable], purpose.engine_options)
+    judged = tuple(_judged(reading, build, purpose, indexed=True) for reading, build in suitable)
+    return Builds(judged, tuple(unread), Cost())
 
 
-def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
+def _judged(reading: Reading, build: Build, purpose: Purpose, indexed: bool = False) -> Judged:
     """With the options that this build knows; others are left out, and that is said.
 
     The layout that options ask for is not judged here: it becomes the one that is planned.
@@ -155,7 +172,11 @@ def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
     known, foreign = _split(build, purpose.engine_options)
     flags = Flags.of(build.flags)
     rest = parse_wish(written(flags, {name: v for name, v in known.items() if _flag(name) not in DEGREES}))
-    report = judge(Asking(purpose.model, reading, purpose.machines, None, rest))
+    report = judge(Asking(purpose.model, replace(reading, build=build), purpose.machines, None, rest))
+    if indexed:
+        from canserve.api.newest import held
+
+        report = held(report)
     notes = tuple(f"{name} is no option of {reading.target} and was left out" for name in foreign)
     return Judged(
         target=reading.target,
@@ -165,6 +186,7 @@ def _judged(reading: Reading, build: Build, purpose: Purpose) -> Judged:
         notes=(*reading.notes, *notes),
         options=known,
         wish=parse_wish(written(flags, known)),
+        indexed=indexed,
     )
 
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+MOST = 10**12
+"""No number of a model is larger; products of several stay within what floats hold."""
+
 
 class Lacking(Exception):  # noqa: N818 - not a fault of the program: the estimate ends here as unknown
     """The config lacks a number that is needed, or holds something else there. ``field`` names it."""
 
     def __init__(self, field: str, saw: object = None) -> None:
-        what = "is missing" if saw is None else f"is {saw!r:.60}, not what it should be"
+        what = "is missing" if saw is None else f"is {_shown(saw)}, not what it should be"
         super().__init__(f"config.json: {field} {what}")
         self.field = field
 
@@ -32,14 +35,14 @@ class Fields:
         return self.values.get(field) is not None
 
     def number(self, *names: str, default: int | None = None) -> int:
-        """A whole number of at least zero, from the first of these names that is there. Raises Lacking."""
+        """A whole number from zero to MOST, from the first of these names that is there. Raises Lacking."""
         for name in names:
             value = self.values.get(name)
             if value is None:
                 continue
             if type(value) is float and value.is_integer():
                 value = int(value)
-            if type(value) is not int or value < 0:
+            if type(value) is not int or not 0 <= value <= MOST:
                 raise Lacking(self.name(name), value)
             return value
         if default is None:
@@ -80,3 +83,8 @@ class Fields:
             if isinstance(value, Mapping) and value:
                 return Fields(value, self.name(name))
         return None
+
+
+def _shown(value: object) -> str:
+    """Short, whatever it is; numbers of thousands of digits cannot even be written."""
+    return f"{float(MOST):g} or more" if type(value) is int and value > MOST else f"{value!r:.60}"

@@ -35,6 +35,8 @@ class Judged:
     """Engine options that were asked for and that this build knows."""
     wish: Wish = field(default_factory=Wish)
     """The same, as checks read it."""
+    indexed: bool = False
+    """Whether the release index told of it; what that does not hold is not judged."""
 
     @property
     def engine(self) -> str:

@@ -50,6 +50,8 @@ def _degrees(found: Layouts, wishes: Wishes) -> Iterator[Parallel]:
 
 def _filling(found: Layouts, tp: int, most: int) -> Iterator[int]:
     """The most replicas that are legal, with experts cut and with experts spread: all, or a power of two."""
+    if most < 1:  # not even one replica has room
+        return
     sizes = [most, *(1 << power for power in range(most.bit_length() - 1, 0, -1))]
     for spread in (False, True):
         fits = (dp for dp in sizes if found.judged.legal(Parallel(tp, 1, dp, tp * dp if spread else 1)))

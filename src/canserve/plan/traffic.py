@@ -198,7 +198,7 @@ def _pools(sums: Sums, layers: Sequence[Layer], spread: int) -> tuple[Pool, ...]
                 size, parameters = sums.experts[layer.number]
                 before = found.get((mlp.number, mlp.per_token), (0.0, 0.0))
                 found[mlp.number, mlp.per_token] = (before[0] + size, before[1] + parameters)
-    return tuple(Pool(number, k, spread, *each) for (number, k), each in found.items())
+    return tuple(Pool(number, min(k, number), spread, *each) for (number, k), each in found.items())
 
 
 def _cache(mixer: object, context: float, width: float, tp: int) -> float:
