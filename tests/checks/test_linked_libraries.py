@@ -54,6 +54,14 @@ def test_a_runtime_that_an_image_does_not_have_is_a_no() -> None:
     assert "CUDA 13" in verdict.fix
 
 
+def test_a_runtime_that_only_a_package_beside_wants_is_not_certain() -> None:
+    absent = {"libcudart.so.12": CudaLibrary(("xformers/_C.so",), None)}
+    found = linking(absent, "image on disk")
+    fact = Known({"xformers/_C.so": Known(Extension("xformers", "x86_64"), seen())}, seen())
+    found = replace(found, build=replace(found.build, gpu_code=fact))  # type: ignore[arg-type]
+    assert isinstance(judged(CUDA_LIBRARIES, found), Unknown)
+
+
 def test_elsewhere_the_machine_may_have_it() -> None:
     verdict = judged(CUDA_LIBRARIES, linking({"libcudart.so.13": ABSENT}))
     assert isinstance(verdict, Unknown) and "ldconfig" in verdict.ask

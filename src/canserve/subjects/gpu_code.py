@@ -43,7 +43,7 @@ class CudaLibrary:
     """A library of the CUDA toolkit that extensions link against."""
 
     by: tuple[str, ...]
-    """The first few of those extensions."""
+    """Those extensions."""
     found: str | None
     """Where a file of that very name lies; None: nowhere that was looked."""
     others: tuple[str, ...] = ()

@@ -83,6 +83,7 @@ def test_an_environment(tmp_path: Path) -> None:
         "eng/_C.abi3.so",
         "eng/kernels/_deep.cpython-312-x86_64-linux-gnu.so",
         "flash_attn_2_cuda.cpython-312.so",
+        "torch/lib/libtorch_cuda.so",
     )
     assert build.cuda_needed.value == {
         "libcublas.so.12": CudaLibrary(("torch/lib/libtorch_cuda.so",), None, ("libcublas.so.13",)),

@@ -10,7 +10,7 @@ from canserve.checks.machine.stated import machine_of, read_compiled
 from canserve.checks.names import some
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known, Missing
-from canserve.rules.gpu_code import cuda_library
+from canserve.rules.gpu_code import cuda_library, packages
 from canserve.subjects.build import CudaLibrary
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -63,15 +63,29 @@ def _by_torch(reader: Reader, case: Case, absent: Mapping[str, CudaLibrary]) -> 
 
 
 def _absent(case: Case, absent: Mapping[str, CudaLibrary]) -> Verdict:
-    name = next((name for name in absent if name.startswith(RUNTIME)), next(iter(absent)))
+    certain = {name: by for name, library in absent.items() if (by := _essential(case, name, library))}
+    name = next(iter(certain or absent))
     library = absent[name]
     other = f"; {', '.join(library.others)} is" if library.others else ""
-    more = f" (nor are {len(absent) - 1} others)" if len(absent) > 1 else ""
-    why = f"{library.by[0]} links against {name}, which is not in it{other}{more}"
-    kind = cuda_library(name)
-    if kind and kind[0] == RUNTIME and any(word in case.build.identity.origin for word in CONTAINERS):
-        return No(why, f"use a build for the CUDA that is there, or add the libraries of CUDA {kind[1]}")
+    more = f", nor are {len(absent) - 1} others" if len(absent) > 1 else ""
+    why = f"{certain.get(name, library.by[0])} links against {name}, which is not in it{more}{other}"
+    if certain and any(word in case.build.identity.origin for word in CONTAINERS):
+        return No(why, f"use a build for the CUDA that is there, or add the libraries of CUDA {_major(name)}")
     return Unknown(why, f"look for it on the machine: ldconfig -p | grep {name}")
+
+
+def _essential(case: Case, name: str, library: CudaLibrary) -> str | None:
+    """The extension of the engine or of torch that is not loaded without the library; None: there is none."""
+    kind = cuda_library(name)
+    extensions = case.build.gpu_code
+    if kind is None or kind[0] != RUNTIME or isinstance(extensions, Missing):
+        return None
+    optional = {name for name, package in packages().items() if not package.essential}
+    for by in library.by:
+        found = extensions.value.get(by)
+        if isinstance(found, Known) and found.value.package not in optional:
+            return by
+    return None
 
 
 def _major(name: str) -> str:

@@ -125,7 +125,7 @@ def _cuda(
     for name, by in sorted(wanted.items()):
         kind = cuda_library(name)
         others = tuple(other for other in versions.get(kind[0] if kind else "", ()) if other != name)
-        result[name] = CudaLibrary(tuple(by[:_SHOWN]), there.get(name), others)
+        result[name] = CudaLibrary(tuple(by), there.get(name), others)
     return Known(result, look)
 
 
