@@ -109,7 +109,16 @@ def test_an_option_that_no_build_has(here: Path) -> None:
     done = run(*arguments(here, "-e", "max_num_seq=3"))
     assert done.returncode == 2 and done.stdout == ""
     assert "there is no engine option max_num_seq" in done.stderr and "max_num_seqs" in done.stderr
-    assert len(done.stderr.splitlines()) == 2
+    assert len([line for line in done.stderr.splitlines() if not line.startswith("reading")]) == 2
+
+
+def test_a_card_alone_is_taken_as_often_as_asked_for_but_surely_there_only_if_that_is_said(
+    here: Path,
+) -> None:
+    (plan, *_) = planned(here, "--tp", "2", on="profile:rtx-4090", code=3)["plans"]
+    assert plan["layout"]["tp"] == 2 and "not stated" in plan["because"]
+    assert planned(here, "--tp", "2", "--gpus", "2", on="profile:rtx-4090")["plans"][0]["verdict"] == "yes"
+    assert planned(here, "--tp", "2", "--gpus", "1", on="profile:rtx-4090", code=1)["plans"] == []
 
 
 def test_without_a_build_engine_options_are_judged_too(here: Path) -> None:
