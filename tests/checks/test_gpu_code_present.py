@@ -50,9 +50,9 @@ def test_machine_code_for_the_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "expected"), [("12.1", Yes), ("12.0", Yes), ("11.0", No), ("7.5", No)]
+    ("capability", "expected"), [("12.1", Yes), ("12.0", Yes), ("11.0", Unknown), ("7.5", Unknown)]
 )
-def test_the_engines_own_extensions_decide(capability: str, expected: type) -> None:
+def test_the_engines_own_extensions_are_not_known_to_be_needed(capability: str, expected: type) -> None:
     assert isinstance(judged(GPU_CODE, on(gpu(capability), eng_C=extension(USUAL))), expected)
 
 
@@ -136,8 +136,11 @@ def test_units_for_a_sibling_only() -> None:
     assert isinstance(judged(GPU_CODE, on(gpu("9.0"), eng_C=mixed)), Yes)
 
 
-def test_only_units_for_a_sibling_are_a_no() -> None:
-    assert isinstance(judged(GPU_CODE, on(gpu("12.1"), eng_C=extension(("sm_120a", "sm_90a")))), No)
+def test_nothing_but_units_for_a_sibling() -> None:
+    """lmdeploy 0.18.0: 12.0a alone in all that its C++ engine has; its Python engine needs none of it."""
+    verdict = judged(GPU_CODE, on(gpu("12.1"), eng_C=extension(("sm_120a", "sm_90a", "sm_80"))))
+    assert isinstance(verdict, Unknown) and "no other one holds any" in verdict.because
+    assert isinstance(judged(GPU_CODE, on(gpu("12.1"), eng_C=extension(("sm_120a", "sm_90a")))), Unknown)
 
 
 def test_code_of_an_unknown_kind_is_unknown() -> None:
@@ -155,8 +158,9 @@ def test_an_extension_that_could_not_be_read_is_unknown_but_no_excuse() -> None:
 def test_amd() -> None:
     where = machine(vendor="amd", arch_name="gfx942", capability=None)
     assert isinstance(judged(GPU_CODE, on(where, eng_C=extension(("gfx90a", "gfx942")))), Yes)
-    assert isinstance(judged(GPU_CODE, on(where, eng_C=extension(("gfx90a", "gfx1100")))), No)
-    assert isinstance(judged(GPU_CODE, on(where, eng_C=extension(USUAL))), No)
+    assert isinstance(judged(GPU_CODE, on(where, eng_C=extension(("gfx90a", "gfx1100")))), Unknown)
+    torch = extension(USUAL, package="torch")
+    assert isinstance(judged(GPU_CODE, on(where, torch_C=torch)), No)
     assert "states no arch" in skipped(GPU_CODE, on(machine(vendor="amd"), eng_C=extension(("gfx942",))))
     assert "not known" in skipped(GPU_CODE, on(machine(vendor="intel"), eng_C=extension(("gfx942",))))
 

@@ -93,15 +93,24 @@ class Package:
     """Beginnings of the names of its extension modules that lie beside it."""
     essential: bool
     """Whether nothing runs without its code."""
+    engines: frozenset[str] = frozenset()
+    """Those that load it; empty: all do."""
+
+    def serves(self, engine: str) -> bool:
+        """Whether an engine loads it."""
+        return not self.engines or engine in self.engines
 
 
 @cache
 def packages() -> Mapping[str, Package]:
     """By name."""
-    return {
-        row.text("name"): Package(row.text("name"), row.texts("modules"), row.values.get("essential") is True)
-        for row in load(FILE).rows("package")
-    }
+    rows = load(FILE).rows("package")
+    return {row.text("name"): _package(row) for row in rows}
+
+
+def _package(row: Row) -> Package:
+    essential, engines = row.values.get("essential") is True, frozenset(row.texts("engines"))
+    return Package(row.text("name"), row.texts("modules"), essential, engines)
 
 
 def cuda_library(file_name: str) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from small_engine import CODE, ENGINES, lay
+from small_engine import CODE, SmallEngine, lay
 
 from archives import wheel_files, zipped
 from canserve.facts import Cause, Known, Missing
@@ -24,7 +24,7 @@ WANT = Want(gpu_code=True)
 
 
 def read(target: str, tmp_path: Path, want: Want = WANT) -> Build:
-    options = BuildOptions(cache=Cache(tmp_path / "cache"), engines=ENGINES, offline=True)
+    options = BuildOptions(cache=Cache(tmp_path / "cache"), engines=(SmallEngine("vllm"),), offline=True)
     build = read_build(target, want, options).build
     assert isinstance(build, Build), build
     return build
@@ -40,13 +40,20 @@ def known(build: Build) -> Mapping[str, Extension | None]:
 def environment(site: str = SITE) -> dict[str, bytes]:
     files: dict[str, bytes] = {
         f"{site}/{path}": text.encode()
-        for path, text in wheel_files("eng", "1.2", {f"eng/{n}": t for n, t in CODE.items()}).items()
+        for path, text in wheel_files("vllm", "1.2", {f"vllm/{n}": t for n, t in CODE.items()}).items()
     }
-    files |= {f"{site}/eng/_C.abi3.so": OWN, f"{site}/eng/kernels/_deep.cpython-312-x86_64-linux-gnu.so": OWN}
-    files |= {f"{site}/eng/data.so.txt": b"", f"{site}/eng/pointer.so": b"version https://git-lfs"}
+    files |= {
+        f"{site}/vllm/_C.abi3.so": OWN,
+        f"{site}/vllm/kernels/_deep.cpython-312-x86_64-linux-gnu.so": OWN,
+    }
+    files |= {f"{site}/vllm/data.so.txt": b"", f"{site}/vllm/pointer.so": b"version https://git-lfs"}
     files |= {f"{site}/torch/__init__.py": b"", f"{site}/torch/lib/libtorch_cuda.so": TORCH}
     files |= {f"{site}/flash_attn/__init__.py": b"", f"{site}/flash_attn_2_cuda.cpython-312.so": OWN}
     files |= {f"{site}/other/__init__.py": b"", f"{site}/other/_C.so": OWN}
+    files |= {
+        f"{site}/sgl_kernel/__init__.py": b"",
+        f"{site}/sgl_kernel/common_ops.so": OWN,
+    }  # of another engine
     files[f"{site}/nvidia/cuda_runtime/lib/libcudart.so.12"] = b"\x7fELF"
     files[f"{site}/nvidia/cublas/lib/libcublas.so.13"] = b"\x7fELF"
     return files
@@ -61,8 +68,8 @@ def laid(root: Path, files: Mapping[str, bytes]) -> Path:
 
 
 FOUND = {
-    "eng/_C.abi3.so",
-    "eng/kernels/_deep.cpython-312-x86_64-linux-gnu.so",
+    "vllm/_C.abi3.so",
+    "vllm/kernels/_deep.cpython-312-x86_64-linux-gnu.so",
     "torch/lib/libtorch_cuda.so",
     "flash_attn_2_cuda.cpython-312.so",
 }
@@ -72,18 +79,18 @@ def test_an_environment(tmp_path: Path) -> None:
     build = read(str(laid(tmp_path / "venv", environment())), tmp_path)
     found = known(build)
     assert set(found) == FOUND  # of other packages nothing, and nothing that is no ELF file
-    own = found["eng/_C.abi3.so"]
+    own = found["vllm/_C.abi3.so"]
     assert own is not None
     assert own.units == (Unit(("sm_120f", "sm_90"), 1), Unit(("sm_90a",), 1))
-    assert (own.package, own.cpu, own.libc) == ("eng", "aarch64", "2.34")
-    assert isinstance(build.gpu_code, Known) and "eng/pointer.so" in build.gpu_code.evidence[0].saw
+    assert (own.package, own.cpu, own.libc) == ("vllm", "aarch64", "2.34")
+    assert isinstance(build.gpu_code, Known) and "vllm/pointer.so" in build.gpu_code.evidence[0].saw
     assert build.libc_needed == Known("2.34", build.gpu_code.evidence)
     assert isinstance(build.cuda_needed, Known)
     by = (
-        "eng/_C.abi3.so",
-        "eng/kernels/_deep.cpython-312-x86_64-linux-gnu.so",
         "flash_attn_2_cuda.cpython-312.so",
         "torch/lib/libtorch_cuda.so",
+        "vllm/_C.abi3.so",
+        "vllm/kernels/_deep.cpython-312-x86_64-linux-gnu.so",
     )
     assert build.cuda_needed.value == {
         "libcublas.so.12": CudaLibrary(("torch/lib/libtorch_cuda.so",), None, ("libcublas.so.13",)),
@@ -97,22 +104,22 @@ def test_nothing_is_read_unasked(tmp_path: Path) -> None:
 
 
 def test_a_damaged_extension_leaves_the_others(tmp_path: Path) -> None:
-    files = environment() | {f"{SITE}/eng/_C.abi3.so": OWN[:300]}
+    files = environment() | {f"{SITE}/vllm/_C.abi3.so": OWN[:300]}
     build = read(str(laid(tmp_path / "venv", files)), tmp_path)
     found = known(build)
-    assert found["eng/_C.abi3.so"] is None and found["torch/lib/libtorch_cuda.so"] is not None
+    assert found["vllm/_C.abi3.so"] is None and found["torch/lib/libtorch_cuda.so"] is not None
     assert isinstance(build.libc_needed, Missing) and build.libc_needed.cause is Cause.UNREADABLE
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_wheel(tmp_path: Path, again: bool) -> None:
-    files = wheel_files("eng", "1.2", {f"eng/{n}": t for n, t in CODE.items()})
-    path = tmp_path / "eng-1.2-cp312-abi3-manylinux_2_28_aarch64.whl"
-    path.write_bytes(zipped({**files, "eng/_C.abi3.so": OWN, "eng.libs/libcudart-01234567.so.12": OWN}))
+    files = wheel_files("vllm", "1.2", {f"vllm/{n}": t for n, t in CODE.items()})
+    path = tmp_path / "vllm-1.2-cp312-abi3-manylinux_2_28_aarch64.whl"
+    path.write_bytes(zipped({**files, "vllm/_C.abi3.so": OWN, "vllm.libs/libcudart-01234567.so.12": OWN}))
     build = read(str(path), tmp_path)
     if again:
         assert read(str(path), tmp_path) == build
-    assert set(known(build)) == {"eng/_C.abi3.so"}
+    assert set(known(build)) == {"vllm/_C.abi3.so"}
     assert isinstance(build.cuda_needed, Known)
     assert build.cuda_needed.value["libcudart.so.12"].others == ("libcudart-01234567.so.12",)
 
@@ -124,13 +131,13 @@ def test_an_image(tmp_path: Path, how: str) -> None:
         "etc/ld.so.conf": b"include",
         "usr/local/cuda-13.0/targets/sbsa-linux/lib/libcudart.so.13": b"\x7fELF",
         "usr/local/cuda-12.9/lib64/libcublas.so.12": b"\x7fELF",
-        f"usr/{SITE}/eng/_C.abi3.so": b"older",
+        f"usr/{SITE}/vllm/_C.abi3.so": b"older",
     }
     layout = Layout(tmp_path / "image")
     layout.add(layout.image([layer(below), layer(files)], how=how))
     build = read(f"oci:{layout.root}", tmp_path)
     assert set(known(build)) == FOUND
-    own = known(build)["eng/_C.abi3.so"]
+    own = known(build)["vllm/_C.abi3.so"]
     assert own is not None and own.libc == "2.34"
     assert isinstance(build.cuda_needed, Known)
     assert build.cuda_needed.value["libcublas.so.12"].found == "usr/local/cuda-12.9/lib64/libcublas.so.12"

@@ -73,7 +73,7 @@ def present(reader: Reader, case: Case) -> Verdict:
     for name, fact in known.items():
         reader.read(fact)
         _sort(told, name, fact.value, gpu)
-    verdict = _worst(case, told, {name: fact.value for name, fact in known.items()}, gpu)
+    verdict = _worst(told, {name: fact.value for name, fact in known.items()}, gpu)
     if isinstance(verdict, No):
         return verdict
     if unread:
@@ -124,25 +124,16 @@ def _sort(told: _Sorted, name: str, extension: Extension, gpu: _Gpu) -> None:
         told.lacking.append(name)
 
 
-def _worst(case: Case, told: _Sorted, known: Mapping[str, Extension], gpu: _Gpu) -> Verdict:
+def _worst(told: _Sorted, known: Mapping[str, Extension], gpu: _Gpu) -> Verdict:
     essential = {name for name, package in gpu_code.packages().items() if package.essential}
     for package in sorted(essential):
         of_it = [name for name, extension in known.items() if extension.package == package]
         if of_it and all(name in told.lacking for name in of_it):
             return No(f"{package} holds no code for {gpu.name}: {_made_for(known, of_it)}", OTHER_BUILD)
-    beside = {*gpu_code.packages()}
-    own = [name for name, extension in known.items() if extension.package not in beside]
-    if any(name in told.lacking for name in own) and not any(
-        name in told.runs or name in told.unsure for name in own
-    ):
-        lacking = [name for name in own if name in told.lacking]
-        return No(
-            f"no extension of {case.build.identity.engine} holds code for {gpu.name}: {_made_for(known, lacking)}",
-            OTHER_BUILD,
-        )
     if told.lacking:
+        every = "" if told.runs else ", and no other one holds any"
         return Unknown(
-            f"{_files(told.lacking)} no code for {gpu.name} ({_made_for(known, told.lacking)}); "
+            f"{_files(told.lacking)} no code for {gpu.name} ({_made_for(known, told.lacking)}){every}; "
             "what needs it does not run there",
             "start it once, or use a build that is compiled for it",
         )

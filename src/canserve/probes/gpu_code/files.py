@@ -51,6 +51,8 @@ def extensions(found: Found) -> Iterator[Shared | Unlisted]:
     if environment is None:
         return
     for name, package in packages().items():
+        if not package.serves(found.engine.name):
+            continue
         located = environment.locate(name, name)
         if isinstance(located, Missing):
             yield Unlisted(name, located)
