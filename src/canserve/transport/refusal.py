@@ -70,13 +70,13 @@ _KNOWN: Mapping[str, tuple[Cause, str, str]] = {
 def refusal(talk: str, status: int | None, late: str | None, jumps: tuple[str, ...]) -> Refusal:
     """The reason, from stderr, the exit status, why the run was ended here, and the jump hosts on the way."""
     lines = [line.strip() for line in talk.splitlines() if line.strip()]
-    said = f" (ssh: {lines[-1][:200]})" if lines else ""
+    said = f" (ssh: {lines[-1].removeprefix('ssh: ')[:200]})" if lines else ""
     via = ""
     if jumps and re.search(r"UNKNOWN port 65535|stdio forwarding failed|Connection closed by UNKNOWN", talk):
         via = f"on the way through {', '.join(jumps)}: "
     for pattern, (cause, why, ask) in _KNOWN.items():
         if (match := re.search(f"^.*(?:{pattern}).*$", talk, re.MULTILINE)) is not None:
-            return Refusal(cause, f"{via}{why} (ssh: {match[0].strip()[:200]})", ask)
+            return Refusal(cause, f"{via}{why} (ssh: {match[0].strip().removeprefix('ssh: ')[:200]})", ask)
     if re.search(_BUSY, talk):
         return Refusal(
             Cause.UNREACHED,

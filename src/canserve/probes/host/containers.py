@@ -11,7 +11,8 @@ from canserve.probes.host.probe import LATE, Probe, Seen
 from canserve.subjects.host import Container, ContainerEngine, Usable
 
 MAX_LIST = 200
-_ROW = "--format '{{json .}}'"
+# Not {{json .}}, which would have the engine add up every container's files first.
+_ROW = '--format \'{"Names":{{json .Names}},"Image":{{json .Image}},"State":{{json .Status}},"Ports":{{json .Ports}}}\''
 # podman writes its storage into the home folder when it is first asked anything: it is asked only where that is there.
 _PODMAN = (
     "command -v podman >/dev/null 2>&1 || exit 3\n"
@@ -179,7 +180,7 @@ def _text(value: object) -> str | None:
     return value[:300] if isinstance(value, str) and value else None
 
 
-DOCKER = Probe("docker", f"{_DOCKER}within 8 docker info {_ROW}", "docker info", docker)
+DOCKER = Probe("docker", f"{_DOCKER}within 8 docker info --format '{{{{json .}}}}'", "docker info", docker)
 PODMAN = Probe("podman", f"{_PODMAN}within 8 podman info --format json", "podman info", podman)
 CDI = Probe(
     "cdi",
