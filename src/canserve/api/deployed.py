@@ -18,7 +18,7 @@ from canserve.plan.wishes import read_option
 from canserve.subjects.build import Build
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
-from canserve.subjects.parallel import Device, Parallel
+from canserve.subjects.parallel import Device
 from canserve.verdict import Finding, Skipped
 
 DECIDED = frozenset(name.lstrip("-").replace("-", "_") for name in EVERY)
@@ -37,7 +37,7 @@ def layout_findings(
     version = build.identity.version
     question = Question(
         model,
-        _hosts(machines, parallel),
+        enough(hosts(machines), parallel.ranks),
         build.identity.engine,
         version.value if isinstance(version, Known) else "",
         build,
@@ -56,11 +56,10 @@ def layout_findings(
     return judge(Case(model, build, None, wish, deployment=deployment))
 
 
-def _hosts(machines: Sequence[Machine], parallel: Parallel) -> tuple[Host, ...]:
+def enough(found: tuple[Host, ...], ranks: int) -> tuple[Host, ...]:
     """The machines; one alone that states no number of accelerators is taken to have as many as are asked for."""
-    found = hosts(machines)
-    if len(found) == 1 and not found[0].stated:
-        return (replace(found[0], gpus=min(parallel.ranks, MOST)),)
+    if len(found) == 1 and not found[0].stated and found[0].gpus < ranks:
+        return (replace(found[0], gpus=min(ranks, MOST)),)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from canserve import layout
 from canserve.api import Options, SpecError, read_model
+from canserve.api.deployed import enough
 from canserve.api.planned_builds import Purpose, judged_again, read_builds
 from canserve.api.planned_degrees import asked_for, refuse
 from canserve.checks.layout.asked import no_towers, whole_encoder
@@ -109,6 +110,7 @@ class _OfBuild:
 
 def _of_build(model: Model, judged: Judged, machines: Machines, wishes: Wishes) -> _OfBuild:
     wishes = asked_for(wishes, judged.wish, sum(host.gpus for host in machines.hosts))
+    machines = replace(machines, hosts=enough(machines.hosts, wishes.fixed.least))
     found = layout.layouts(_question(model, judged, machines, wishes))
     made = (
         Candidate(model, judged, machines, each, wishes, found.judged, judged.options)
@@ -187,7 +189,8 @@ def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str
     guessed = [host.name for host in machines.hosts if not host.stated]
     if guessed:
         notes.append(
-            f"{', '.join(guessed[:4])}: how many accelerators there are is not known; one is taken (--gpus)"
+            f"{', '.join(guessed[:4])}: how many accelerators there are is not known: --gpus says it, else one is taken, "
+            "or of a machine alone as many as are asked for"
         )
     return tuple(notes)
 

@@ -50,6 +50,11 @@ class Fixed:
     dp: int | None = None
     ep: int | None = None
 
+    @property
+    def least(self) -> int:
+        """How many accelerators it takes at least."""
+        return (self.tp or 1) * (self.pp or 1) * (self.dp or 1)
+
     def allows(self, parallel: Parallel) -> bool:
         """Whether these degrees are the ones that were fixed."""
         pairs = (
