@@ -272,3 +272,27 @@ def test_a_small_file_that_is_sent_whole_is_welcome(site: Site, place: Place) ->
     tree = open_remote(remote(site, whole(small), digest, len(small)), place, "pkg==1.0")
     assert tree.read("pkg/a.py") == b"a = 1\n"
     assert tree.cost == Cost(bytes=len(small), requests=1)
+
+
+def test_a_large_file_that_is_passed_over_is_not_kept(site: Site, place: Place, tmp_path: Path) -> None:
+    from canserve.trees.positions import Positions, visit
+
+    tree = ZipTree(RemoteBlob(remote(site, ranged(WHEEL)), place, "pkg"), "pkg", "wheel")
+    before = sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    got: list[bytes] = []
+
+    def use(path: str, file: Positions) -> None:
+        got.append(file.read(0, file.size))
+
+    assert visit(tree, {"pkg/lib.so": len(NOISE)}, use) == {}
+    assert got == [NOISE]
+    after = sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    assert after - before < 1000
+
+
+def test_a_server_without_ranges_is_asked_for_the_whole_once(site: Site, place: Place) -> None:
+    from canserve.trees.positions import visit
+
+    tree = ZipTree(RemoteBlob(remote(site, whole(WHEEL)), place, "pkg"), "pkg", "wheel")
+    assert visit(tree, {"pkg/lib.so": 1, "pkg/a.py": 1}, lambda path, file: None) == {}
+    assert tree.cost.whole_downloads == 1

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from canserve.trees.names import unavailable, unreadable
 from canserve.trees.tree import Cost, TreeError
@@ -43,6 +43,20 @@ class Blob(Protocol):
     def forget(self, span: Span) -> None:
         """These bytes turned out to be corrupt: do not serve them from a cache again."""
         ...
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A blob that keeps what is read of it for the next time."""
+
+    def passing(self) -> Blob:
+        """The same bytes, of which nothing more is kept: for large parts that are passed over once."""
+        ...
+
+
+def passing(blob: Blob) -> Blob:
+    """A blob to pass over once."""
+    return blob.passing() if isinstance(blob, Kept) else blob
 
 
 class FileBlob:

@@ -111,6 +111,13 @@ class RemoteBlob:
         fetched = dict(zip(absent, fanout(self._fetch, absent), strict=True))
         return [fetched[span] if data is None else data for span, data in zip(wanted, got, strict=True)]
 
+    def passing(self) -> RemoteBlob:
+        """Without keeping what is read; the file itself where it is here already."""
+        if self._whole is not None:
+            return self
+        bare = Remote(self._remote.url, self._remote.name, None, self._size)
+        return RemoteBlob(bare, self._place, self._subject)
+
     def forget(self, span: Span) -> None:
         """Drop what is kept around these bytes."""
         if self._whole is not None and self._remote.sha256:

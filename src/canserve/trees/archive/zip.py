@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from canserve.facts import Missing
-from canserve.trees.archive.blob import Blob
+from canserve.trees.archive.blob import Blob, passing
 from canserve.trees.archive.directory import LOCAL, Member, problem, read_directory
 from canserve.trees.archive.members import Archive, Members
 from canserve.trees.fanout import WIDTH
@@ -80,24 +80,26 @@ class ZipTree(Archive):
     def visit(self, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
         """Unpack members of any size one after the other; the answer holds those that could not be."""
         failed: dict[str, Missing] = {}
+        blob = passing(self._blob)
         for path in paths:
             try:
                 member = self._members.get(path)
                 if member is None:
                     raise TreeError(unavailable(self.subject, path, "no such file"))
-                with spooled(self._pieces(member), member.size, (self.subject, path)) as file:
+                with spooled(self._pieces(blob, member), member.size, (self.subject, path)) as file:
                     use(path, file)
             except TreeError as error:
                 failed[path] = error.missing
         return failed
 
-    def _pieces(self, member: Member) -> Iterator[bytes]:
+    def _pieces(self, blob: Blob, member: Member) -> Iterator[bytes]:
         """A member's content, step by step. Raises TreeError, also where its checksum is wrong."""
         if why := problem(member):
             raise TreeError(self._unreadable(member, why))
-        head = self._blob.spans([(member.offset, min(member.end, member.offset + LOCAL.size + 0x1FFFE))])[0]
+        head = blob.spans([(member.offset, min(member.end, member.offset + LOCAL.size + 0x1FFFE))])[0]
         try:
-            packed = self._packed(member.offset + _data_start(member, memoryview(head)), member.packed)
+            at = member.offset + _data_start(member, memoryview(head))
+            packed = _runs_of(blob, at, member.packed)
             content = packed if member.method == 0 else _inflated(packed, member.size)
             yield from checksummed(content, member.crc, (self.subject, member.name))
         except _CorruptError as error:
@@ -151,7 +153,7 @@ class ZipTree(Archive):
             if member.method == 0:
                 return self._blob.spans([(at + start, at + stop)])[0]
             kept, position = bytearray(), 0
-            for piece in _inflated(self._packed(at, member.packed), member.size):
+            for piece in _inflated(_runs_of(self._blob, at, member.packed), member.size):
                 kept += piece[max(0, start - position) : max(0, stop - position)]
                 position += len(piece)
                 if position >= stop:
@@ -161,12 +163,13 @@ class ZipTree(Archive):
         except _CorruptError as error:
             raise TreeError(self._unreadable(member, str(error))) from None
 
-    def _packed(self, at: int, count: int) -> Iterator[bytes]:
-        for start in range(at, at + count, MAX_RUN):
-            yield self._blob.spans([(start, min(start + MAX_RUN, at + count))])[0]
-
     def _unreadable(self, member: Member, why: str) -> Missing:
         return unreadable(self.subject, member.name, why)
+
+
+def _runs_of(blob: Blob, at: int, count: int) -> Iterator[bytes]:
+    for start in range(at, at + count, MAX_RUN):
+        yield blob.spans([(start, min(start + MAX_RUN, at + count))])[0]
 
 
 class _CorruptError(Exception):
