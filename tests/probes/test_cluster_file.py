@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canserve.facts import Cause, Known, Missing
-from canserve.probes.live import Way
+from canserve.probes.live import Way, jumps
 from canserve.probes.machine import (
     MAX_BYTES,
     MachineError,
@@ -216,3 +216,16 @@ def test_several_machines_have_names_of_their_own(root: Path) -> None:
             read_nodes((target,))
     with pytest.raises(MachineError, match="2000 machines; at most 1000"):
         read_nodes(("1000xprofile:h200",) * 2)
+
+
+def test_jump_hosts_on_the_way_to_a_node() -> None:
+    text = (
+        '[nodes.gate]\naddress = "g"\n[nodes.head]\naddress = "h"\nthrough = "gate"\n'
+        '[nodes.far]\naddress = "f"\nthrough = "head"\n[nodes.here]\naddress = "local"\n'
+        '[nodes.near]\naddress = "n"\nthrough = "here"\n[nodes.unnamed]\n[nodes.behind]\nthrough = "unnamed"\n'
+    )
+    nodes = {node.name: node for node in parse(text).nodes}
+    ways = {name: jumps(node, nodes) for name, node in nodes.items()}
+    assert ways == {
+        "gate": (), "head": ("g",), "far": ("g", "h"), "here": (), "near": (), "unnamed": (), "behind": ("unnamed",)
+    }  # fmt: skip

@@ -57,18 +57,25 @@ def _looked(node: Node, nodes: Mapping[str, Node], way: Way) -> Machine:
     elif way.offline:
         return merged(node.machine, _untold(node.machine.subject))
     else:
-        jumps: list[str] = []
-        via = nodes.get(node.through) if node.through else None
-        while via is not None:
-            jumps.insert(0, via.address or via.name)
-            via = nodes.get(via.through) if via.through else None
-        route = Route(node.address, tuple(jumps), way.options)
+        route = Route(node.address, jumps(node, nodes), way.options)
         look = look_there(node.machine.subject, route, SECTIONS)
-    trouble = look.trouble
-    if trouble is not None and not look.answers:
+    if not look.answers and look.trouble is not None:
         hint = _profile_meant(node.address)
-        return merged(node.machine, _all(replace(trouble, ask=hint or trouble.ask)))
-    return merged(node.machine, machine_facts(look))
+        return merged(node.machine, _all(replace(look.trouble, ask=hint or look.trouble.ask)))
+    facts = machine_facts(look)
+    # A shell that cannot even say the time lacks what every answer needs: its silence proves nothing absent.
+    clock = facts["clock_skew"]
+    return merged(node.machine, _all(clock) if isinstance(clock, Missing) else facts)
+
+
+def jumps(node: Node, nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    """The machines on the only way to a node, the nearest first; this machine is none."""
+    way: list[str] = []
+    via = nodes.get(node.through) if node.through else None
+    while via is not None and via.address != LOCAL:
+        way.insert(0, via.address or via.name)
+        via = nodes.get(via.through) if via.through else None
+    return tuple(way)
 
 
 def _all(why: Missing) -> dict[str, Fact[Any]]:

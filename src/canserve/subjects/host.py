@@ -45,9 +45,9 @@ class Accelerator(Told):
     free: Bytes | None
     """Now."""
     mig: bool | None
-    """Whether it is split into instances; None: it cannot be."""
+    """Whether it is split into instances or partitions; None: it cannot be."""
     instances: tuple[str, ...] = ()
-    """Of a split one: ``1g.10gb``."""
+    """Of a split one: ``1g.10gb``, or how it is partitioned: ``CPX``."""
     processes: tuple[GpuProcess, ...] | None = None
     """None: not told."""
 

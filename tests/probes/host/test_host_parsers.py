@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +18,7 @@ from canserve.probes.host.amd import gfx
 from canserve.probes.host.probe import Probe, Seen
 from canserve.probes.host.reading import PROBES, SECTIONS, machine_facts
 from canserve.transport.frames import Answer, compose
-from canserve.transport.reach import Look
+from canserve.transport.reach import Look, look_here
 
 BY_NAME = {probe.name: probe for probe in PROBES}
 WORDS = st.sampled_from(
@@ -85,6 +88,13 @@ def test_a_cut_look_leaves_every_fact_missing(name: str) -> None:
         assert facts[one] == trouble
 
 
+@pytest.mark.parametrize("name", ["environments", "interfaces", "rdma_nodes", "cluster_files"])
+def test_a_list_that_reached_its_bound_is_no_list(name: str) -> None:
+    facts = machine_facts(look("gb10", **{name: replace(answer("gb10", name), whole=False)}))
+    found = facts[name]
+    assert isinstance(found, Missing) and "longer than" in found.why
+
+
 def test_a_cut_list_of_the_hub_cache_is_no_list() -> None:
     text = answer("gb10", "cached_models").out
     for cut in (text[:40], text.removesuffix(b"end\n")):
@@ -124,6 +134,48 @@ def test_the_script_is_understood_by_shells(shell: str) -> None:
     command = [program, "sh", "-n"] if shell == "busybox" else [program, "-n"]
     done = subprocess.run(command, input=compose(SECTIONS, "0" * 32), capture_output=True, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_the_hub_cache_read_by_the_script(tmp_path: Path) -> None:
+    cache = tmp_path / "hub"
+    for name, files in (("whole", ("a-1.safetensors", "a-2.safetensors")), ("part", ("a-1.safetensors",))):
+        snapshot = cache / f"models--org--{name}" / "snapshots" / "feed"
+        snapshot.mkdir(parents=True)
+        (cache / f"models--org--{name}" / "blobs").mkdir()
+        index = {"weight_map": {"x": "a-1.safetensors", "y": "a-2.safetensors"}}
+        (snapshot / "model.safetensors.index.json").write_text(json.dumps(index))
+        for file in files:
+            (snapshot / file).write_bytes(b"x")
+    gone = cache / "models--org--gone" / "snapshots" / "beef"
+    gone.mkdir(parents=True)
+    (gone / "model.safetensors").symlink_to("../../blobs/none")
+    section = next(each for each in SECTIONS if each.name == "cached_models")
+    here = look_here("local", (replace(section, script=f"HF_HUB_CACHE={cache}\n{section.script}"),))
+    found = here.section("cached_models")
+    assert isinstance(found, Answer), found
+    fact = BY_NAME["cached_models"].parse(Seen("local", "", None, found))
+    assert isinstance(fact, Known), (fact, found)
+    assert {model.name: model.why for model in fact.value} == {
+        "org/gone": "1 files missing: model.safetensors",
+        "org/part": "1 files missing: a-2.safetensors",
+        "org/whole": "",
+    }
+
+
+def test_environments_found_by_the_script(tmp_path: Path) -> None:
+    site = tmp_path / "project" / "venv" / "lib" / "python3.12" / "site-packages"
+    for name in ("vllm-0.17.1", "torch-2.10.0", "numpy-2.0.0"):
+        (site / f"{name}.dist-info").mkdir(parents=True)
+    section = next(each for each in SECTIONS if each.name == "environments")
+    found = look_here("local", (replace(section, script=f"HOME={tmp_path}\n{section.script}"),)).section(
+        section.name
+    )
+    assert isinstance(found, Answer), found
+    fact = BY_NAME["environments"].parse(Seen("local", "", None, found))
+    assert isinstance(fact, Known)
+    assert (str(site), (("torch", "2.10.0"), ("vllm", "0.17.1"))) in {
+        (e.path, e.packages) for e in fact.value
+    }
 
 
 def test_the_script_writes_nothing() -> None:

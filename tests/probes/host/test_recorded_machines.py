@@ -10,6 +10,7 @@ from machines import RECORDED, recorded
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.device import one_device
 from canserve.subjects.parallel import Device
+from canserve.transport.frames import Answer
 from canserve.units import Bytes, Capability
 
 GIB = 1 << 30
@@ -160,6 +161,13 @@ def test_mi300x() -> None:
     assert value(machine.bandwidth) and value(machine.reported_memory) == Bytes(206141652992)
     assert missing(machine.driver).cause is Cause.UNAVAILABLE
     assert device("mi300x").free == 206141652992 - 150000000000
+
+
+def test_partitions_of_mi300x_are_no_whole_ones() -> None:
+    parts = b"2\t90402\t206141652992\t297918464\tCPX\n3\t90402\t\t\t\n"
+    machine = recorded("mi300x", 'profile = "mi300x"', amd=Answer(0, parts, "", whole=True))
+    for fact in (machine.gpus, machine.memory, machine.visible_memory, machine.reported_memory):
+        assert "compute partitions" in missing(fact).why
 
 
 def test_a_machine_without_accelerators() -> None:

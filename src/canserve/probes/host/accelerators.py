@@ -75,10 +75,8 @@ def described(
     if len(totals) == len(gpus):
         facts["reported_memory"] = Known(min(totals), looks)
     if any(gpu.mig for gpu in gpus):
-        why = f"{subject}: its accelerators are split into instances (MIG): each is smaller than the whole"
-        split = Missing(
-            Cause.UNAVAILABLE, why, looks, "state gpus and memory of one instance in a cluster file"
-        )
+        why = f"{subject}: its accelerators are split (MIG instances or compute partitions): each is smaller than the whole"
+        split = Missing(Cause.UNAVAILABLE, why, looks, "state gpus and memory of one part in a cluster file")
         facts |= dict.fromkeys(("gpus", "memory", "visible_memory", "reported_memory"), split)
     elif isinstance(facts["gpu"], Missing):
         facts |= dict.fromkeys(KIND, facts["gpu"])

@@ -20,7 +20,8 @@ for n in {_NODES}/*; do
   gfx=$(printf '%s\n' "$p" | sed -n 's/^gfx_target_version //p')
   minor=$(printf '%s\n' "$p" | sed -n 's/^drm_render_minor //p')
   d=/sys/class/drm/renderD$minor/device
-  printf '%s\t%s\t%s\t%s\n' "${{n##*/}}" "$gfx" "$(cat "$d/mem_info_vram_total")" "$(cat "$d/mem_info_vram_used")"
+  printf '%s\t%s\t%s\t%s\t%s\n' "${{n##*/}}" "$gfx" "$(cat "$d/mem_info_vram_total")" \
+    "$(cat "$d/mem_info_vram_used")" "$(cat "$d/current_compute_partition" 2>/dev/null)"
 done; exit 0"""
 
 
@@ -29,13 +30,17 @@ def amd(seen: Seen) -> Fact[tuple[Accelerator, ...] | None]:
     if seen.answer.status != 0:
         return seen.known(None, f"no {_NODES}")
     found = []
-    for number, row in enumerate(seen.rows):
-        cells = tabular(row, 4)
+    for number, row in enumerate(seen.answer.text.splitlines()):
+        cells = tabular(row, 5)
         if cells is None or not cells[1].isdigit():
             return seen.unreadable("the topology of AMD's driver")
         total, used = _bytes(cells[2]), _bytes(cells[3])
         free = Bytes(total.count - used.count) if total and used else None
-        found.append(Accelerator(number, None, None, None, gfx(int(cells[1][:8])), total, free, None))
+        # SPX: one partition, the whole; older drivers and other accelerators cannot be partitioned.
+        mode = cells[4]
+        split = mode != "SPX" if mode else None
+        parts = (mode,) if split else ()
+        found.append(Accelerator(number, None, None, None, gfx(int(cells[1][:8])), total, free, split, parts))
     return seen.known(tuple(found), None if found else "no accelerator in the topology")
 
 

@@ -16,9 +16,9 @@ _SCRIPT = rf"""{HUB}[ -e "$h" ] || exit 1
 ls "$h" >/dev/null || exit 2
 n=0
 for r in "$h"/models--*; do
-  [ -d "$r" ] || continue; n=$((n+1)); [ $n -le 100 ] || break
+  [ -d "$r" ] || continue; n=$((n+1)); [ $n -le 500 ] || exit 0  # without its end it is no list
   printf 'repo\t%s\n' "${{r##*/models--}}"
-  k=$(within 5 du -sk "$r/blobs" 2>/dev/null) && printf 'size\t%s\n' "${{k%%[!0-9]*}}"
+  k=$(within 2 du -sk "$r/blobs" 2>/dev/null) && printf 'size\t%s\n' "${{k%%[!0-9]*}}"
   for f in "$r"/blobs/*.incomplete; do [ -e "$f" ] && echo part; done
   s=$(cat "$r/refs/main" 2>/dev/null); [ -d "$r/snapshots/${{s:-none}}" ] || s=$(ls -t "$r/snapshots" 2>/dev/null | head -n 1)
   [ -n "$s" ] && [ -d "$r/snapshots/$s" ] || continue
@@ -99,5 +99,5 @@ def _add(to: _Repository, word: str, rest: str) -> None:
 
 
 CACHED_MODELS = Probe(
-    "cached_models", _SCRIPT, "the Hub cache: models--*/snapshots", cached_models, limit=400_000
+    "cached_models", _SCRIPT, "the Hub cache: models--*/snapshots", cached_models, limit=1_000_000
 )

@@ -15,7 +15,6 @@ NOT_FOUND = 127
 """Exit status of a shell for a program that is not there."""
 LATE = (124, 137)
 """Exit status of ``timeout`` for a program that it had to end."""
-MAX_ROWS = 4096
 _SAID = 160
 
 
@@ -58,8 +57,8 @@ class Seen:
 
     @property
     def rows(self) -> list[str]:
-        """The lines that say something, in order."""
-        return [line.strip() for line in self.answer.text.splitlines() if line.strip()][:MAX_ROWS]
+        """The lines that say something, in order; a section's bound is theirs."""
+        return [line.strip() for line in self.answer.text.splitlines() if line.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,6 @@ class Probe:
     how: str
     parse: Callable[[Seen], Fact[Any]]
     limit: int = 64_000
-
-
-def within(seconds: int, command: str) -> str:
-    """A command that is ended after so many seconds, where the machine has ``timeout``."""
-    return f"within {seconds} {command}"
 
 
 def tabular(row: str, width: int) -> list[str] | None:

@@ -35,7 +35,7 @@ from canserve.transport.reach import Look
 PROBES: tuple[Probe, ...] = (
     CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DRIVER, DEVICES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES,
     MEMLOCK, SHARED_MEMORY, OWN_NAME, REMOVE_IPC, NCCL_CONF, GPUS, PROCESSES, INSTANCES, CUDA, AMD, AMD_NAMES, ROCM,
-    FIREWALL, CDI, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS, DOCKER, CONTAINERS, PODMAN, PODMAN_CONTAINERS,
+    FIREWALL, CDI, CLUSTER_FILES, DOCKER, CONTAINERS, PODMAN, PODMAN_CONTAINERS, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """In the order in which they are asked: what may hang comes last, so that a cut takes the least."""
 
@@ -68,7 +68,12 @@ def _read(probe: Probe, look: Look) -> Fact[Any]:
     answer = look.section(probe.name)
     if not isinstance(answer, Answer):
         return answer
-    return probe.parse(Seen(look.subject, probe.how, look.when, answer))
+    seen = Seen(look.subject, probe.how, look.when, answer)
+    if not answer.whole:
+        return seen.missing(
+            Cause.UNREADABLE, f"the answer to {probe.name} is longer than {probe.limit} bytes"
+        )
+    return probe.parse(seen)
 
 
 def _maker(read: Mapping[str, Fact[Any]]) -> str | None:
