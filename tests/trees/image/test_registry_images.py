@@ -23,6 +23,7 @@ from canserve.trees.cache import Cache
 from canserve.trees.image.login import login_for
 from canserve.trees.image.opening import Image, open_image
 from canserve.trees.image.registry import reference
+from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from images import config_of, layer, link, packed, sha
@@ -162,6 +163,27 @@ def test_chunks_of_zstd(registry: Registry, tmp_path: Path, prefix: str) -> None
     assert image.tree.read_many(sorted(FILES)) == FILES
     assert image.tree.cost.bytes < len(blob) / 20
     assert image.tree.read("usr/lib/libtorch.so") == LARGE["usr/lib/libtorch.so"]
+
+
+@pytest.mark.parametrize("form", ["eStargz", "zstd:chunked"])
+def test_large_files_by_position(registry: Registry, tmp_path: Path, form: str) -> None:
+    files = {**LARGE, **FILES}
+    if form == "eStargz":
+        blob, digest = stargz(files)
+        annotations = {"containerd.io/snapshot/stargz/toc.digest": digest}
+    else:
+        blob, annotations = chunked(files, "io.github.containers.zstd-chunked.")
+    registry.image([registry.blob(blob, annotations)])
+    tree = opened(registry, tmp_path).tree
+    before = tree.cost
+    got: dict[str, bytes] = {}
+
+    def use(path: str, file: Positions) -> None:
+        got[path] = file.read(0, 7) + file.read(file.size - 7, file.size)
+
+    assert visit(tree, {path: len(data) for path, data in LARGE.items()}, use) == {}
+    assert got == {path: data[:7] + data[-7:] for path, data in LARGE.items()}
+    assert tree.cost.since(before).requests <= len(LARGE) + len(blob) // (16 << 20) + 1
 
 
 def test_a_table_that_nobody_vouches_for_is_not_used(registry: Registry, tmp_path: Path) -> None:

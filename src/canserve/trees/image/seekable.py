@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from canserve.facts import Missing
-from canserve.trees.archive.blob import Blob, Span
+from canserve.trees.archive.blob import Blob, Span, passing
 from canserve.trees.archive.stream import BROKEN, BombError, told
 from canserve.trees.image.layer import FILE, FOLDER, HARD, LINK, SPECIAL, Builder, Layer, Node, clean
 from canserve.trees.names import unreadable
@@ -36,6 +36,12 @@ MAX_TABLE = 256 << 20
 """Unpacked bytes of a table."""
 GAP = 64 << 10
 """Bytes between two wanted files that are fetched along, for the sake of fewer requests."""
+
+
+MAX_CHUNK = 256 << 20
+"""Bytes of one chunk; writers make them of 4 MiB at most."""
+BATCH = 16 << 20
+"""Packed bytes of a large file that are fetched at once."""
 
 
 class NoTableError(Exception):
@@ -86,10 +92,11 @@ class Seekable:
     def visit(self, blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dict[str, Missing]:
         """Use these files, of any size, one after the other; the answer holds what could not be had."""
         failed: dict[str, Missing] = {}
+        once = passing(blob)
         for path in paths:
             size = self.layer.nodes[path].size
             try:
-                with spooled(self._pieces(blob, path, subject), size, (subject, path)) as file:
+                with spooled(self._pieces(once, path, subject), size, (subject, path)) as file:
                     use(path, file)
             except TreeError as error:
                 failed[path] = error.missing
@@ -98,15 +105,41 @@ class Seekable:
     def _pieces(self, blob: Blob, path: str, subject: str) -> Iterator[bytes]:
         """A file chunk by chunk, verified at its end. Raises TreeError."""
         size, found = self.layer.nodes[path].size, hashlib.sha256()
-        for chunk in self.chunks.get(path, []):
-            try:
-                piece = _part(blob.spans([chunk.span])[0], chunk, self.packing, size)
-            except BROKEN as error:
-                raise TreeError(unreadable(subject, path, told(error))) from None
-            found.update(piece)
-            yield piece
+        largest = max((_held(chunk, size) for chunk in self.chunks.get(path, [])), default=0)
+        if largest > MAX_CHUNK:
+            why = f"a chunk of {largest} bytes, more than the {MAX_CHUNK} that are unpacked at once"
+            raise TreeError(unreadable(subject, path, why))
+        for chunks in _batches(self.chunks.get(path, [])):
+            fetched = _fetched(blob, sorted({chunk.span for chunk in chunks}))
+            for chunk in chunks:
+                try:
+                    piece = _part(fetched[chunk.span], chunk, self.packing, size)
+                except BROKEN as error:
+                    raise TreeError(unreadable(subject, path, told(error))) from None
+                found.update(piece)
+                yield piece
         if self.digests.get(path) not in {None, f"sha256:{found.hexdigest()}"}:
             raise TreeError(unreadable(subject, path, "not what its layer's table says"))
+
+
+def _held(chunk: Chunk, size: int) -> int:
+    """Bytes of memory that a chunk of a file of this size may take."""
+    return max(chunk.span[1] - chunk.span[0], chunk.skip + (size if chunk.size is None else chunk.size))
+
+
+def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Chunks that are fetched together: as many as ``BATCH`` packed bytes hold, at least one."""
+    batch: list[Chunk] = []
+    room = BATCH
+    for chunk in chunks:
+        count = chunk.span[1] - chunk.span[0]
+        if batch and count > room:
+            yield batch
+            batch, room = [], BATCH
+        batch.append(chunk)
+        room -= count
+    if batch:
+        yield batch
 
 
 def open_seekable(blob: Blob, annotations: Mapping[str, str]) -> Seekable:
