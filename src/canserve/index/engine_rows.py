@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from canserve.engines import Engine
@@ -12,11 +13,14 @@ from canserve.index.tables import KEPT, fact_of, names_of
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 
+WANT = replace(Want.everything(), gpu_code=False)
+"""Compiled code would be most of what came over the network; it is read of the one build that is chosen."""
+
 
 def read_engine(engine: Engine, release: Release, options: BuildOptions) -> Row | Missing:
     """One release, read now. Missing: it could not be had, which may pass; what cannot be understood is a row."""
     sha256 = release.sha256
-    reading = read_build(f"{engine.name}=={release.version}", Want.everything(), options)
+    reading = read_build(f"{engine.name}=={release.version}", WANT, options)
     if options.web is not None:
         options.web.count(reading.cost)
     build = reading.build
