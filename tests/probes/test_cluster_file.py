@@ -115,6 +115,12 @@ def test_an_unknown_profile_names_near_ones() -> None:
         ('[nodes.a]\ncpu_arch = "arm"', "none of x86_64, aarch64"),
         ('[nodes.a]\nfp8 = "yes"', "not true or false"),
         ('[nodes.a]\ngpu = ""', "not a short text"),
+        ("[nodes.a]\nbandwidth = 3", "bandwidth: not a short text: 3"),
+        ("[nodes.a]\nvisible_memory = 1", "visible_memory: not a short text: 1"),
+        ("[nodes.a]\ncompute = [1]", "compute: not a short text"),
+        ('[nodes.a]\nbandwidth = "0 GB/s"', "bandwidth: nothing at all"),
+        ('[nodes.a]\nmemory = "0.1 B"', "memory: nothing at all"),
+        ('[nodes.a]\ncompute = "BF16 0 TFLOP/s"', "compute: nothing at all"),
         ('[nodes."a b"]\n', "is no name for a node"),
         ('[nodes.a]\nsource = "x\\u001b[2J"', "source is not a short text"),
     ],
@@ -178,7 +184,22 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 KEYS = st.sampled_from(
-    ["profile", "address", "through", "internet", "driver", "gpus", "memory", "fp8", "source", "z"]
+    [
+        "profile",
+        "address",
+        "through",
+        "internet",
+        "driver",
+        "gpus",
+        "memory",
+        "bandwidth",
+        "compute",
+        "capability",
+        "disk",
+        "fp8",
+        "source",
+        "z",
+    ]
 )
 
 

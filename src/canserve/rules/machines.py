@@ -21,12 +21,30 @@ MAX_TEXT = 200
 Convert = Callable[[Any], Any]
 
 
-def _capability(value: str) -> Capability | None:
-    return None if value == "none" else Capability.parse(value)
+def _capability(value: object) -> Capability | None:
+    return None if value == "none" else Capability.parse(_text(value))
 
 
-def _rate(value: str) -> Rate:
-    return Rate(Bytes.parse(value.removesuffix("/s")).count)
+def _size(value: object) -> Bytes:
+    return Bytes.parse(_text(value))
+
+
+def _some(value: object) -> Bytes:
+    size = _size(value)
+    if size.count < 1:
+        raise ValueError(f"nothing at all: {value!r:.80}")
+    return size
+
+
+def _rate(value: object) -> Rate:
+    return Rate(_some(_text(value).removesuffix("/s")).count)
+
+
+def _compute(value: object) -> Compute:
+    known = Compute.parse(_text(value))
+    if 0 in (known.bf16, known.fp8, known.fp4):
+        raise ValueError(f"nothing at all: {value!r:.80}")
+    return known
 
 
 def _whole(value: object) -> int:
@@ -68,14 +86,14 @@ FIELDS: Mapping[str, Convert] = {
     "capability": _capability,
     "arch_name": _text,
     "gpus": _whole,
-    "memory": Bytes.parse,
-    "visible_memory": Bytes.parse,
-    "reported_memory": Bytes.parse,
+    "memory": _some,
+    "visible_memory": _some,
+    "reported_memory": _some,
     "unified_memory": _truth,
     "bandwidth": _rate,
-    "compute": Compute.parse,
+    "compute": _compute,
     "cpu_arch": _one_of("x86_64", "aarch64"),
-    "disk": Bytes.parse,
+    "disk": _size,
     "driver": _version,
     "cuda": _version,
     "libc": _version,
