@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -193,3 +194,20 @@ def test_further_looks_find_the_connection_open(box: Loopback) -> None:
     before = box.log().count("Accepted publickey")
     assert look(options).trouble is None and look(options).trouble is None
     assert box.log().count("Accepted publickey") - before == (2 if place is None else 1)
+
+
+def test_connections_are_kept_in_a_folder_of_this_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        place = control_socket()
+        assert place is not None and Path(place).parent.parent == Path(short)
+        Path(place).parent.chmod(0o755)
+        assert control_socket() is None
+        Path(place).parent.rmdir()
+        Path(place).parent.symlink_to(tmp_path)
+        assert control_socket() is None
+    for unfit in (str(tmp_path / "not there"), f"{tmp_path}/{'x' * 60}"):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", unfit)
+        assert control_socket() is None
