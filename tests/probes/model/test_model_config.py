@@ -55,6 +55,12 @@ def test_names_types_and_sizes(tmp_path: Path) -> None:
     assert model.architectures.evidence[-1].how == "config.json"
 
 
+@pytest.mark.parametrize(("value", "said"), [(-1, "is -1"), (0, "is 0"), (10**18, "absurd")])
+def test_a_context_that_is_none(tmp_path: Path, value: int, said: str) -> None:
+    model = of(tmp_path, {"max_position_embeddings": value, "model_type": "llama"})
+    assert said in missing(model.max_positions).why
+
+
 def test_configs_inside_configs_are_found_at_any_depth(tmp_path: Path) -> None:
     inner = {
         "model_type": "omni_thinker",

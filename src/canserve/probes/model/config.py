@@ -53,6 +53,10 @@ def _neither(files: Files) -> Missing:
     return files.unavailable("config.json", "neither config.json nor params.json is there", ask)
 
 
+MOST_POSITIONS = 10**12
+"""Tokens that no model's context has."""
+
+
 def architectures(files: Files, config: Config) -> Fact[tuple[str, ...]]:
     """The class names of ``architectures``; empty where the config names none."""
     if isinstance(config, Missing):
@@ -77,7 +81,11 @@ def count(files: Files, config: Config, *keys: str) -> Fact[int | None]:
 
 def positions(files: Files, config: Config) -> Fact[int | None]:
     """The context length the config names, in tokens."""
-    return count(files, config, *_POSITIONS)
+    found = count(files, config, *_POSITIONS)
+    if isinstance(found, Known) and found.value is not None and not 0 < found.value <= MOST_POSITIONS:
+        shown = found.value if abs(found.value) <= MOST_POSITIONS else "a number of absurd size"
+        return files.unreadable(files.config_name, Unreadable(f"the longest context is {shown}"))
+    return found
 
 
 def flag(files: Files, config: Config, *keys: str) -> Fact[bool | None]:
