@@ -9,5 +9,6 @@ from canserve.checks.machine.cuda_libraries import CUDA_LIBRARIES
 from canserve.checks.machine.driver import DRIVER
 from canserve.checks.machine.gpu_code import GPU_CODE
 from canserve.checks.machine.libc import LIBC
+from canserve.checks.machine.vendor import VENDOR
 
-CHECKS = (CPU_ARCH, LIBC, DRIVER, CUDA_LIBRARIES, GPU_CODE, CAPABILITY, NOT_BROKEN)
+CHECKS = (CPU_ARCH, VENDOR, LIBC, DRIVER, CUDA_LIBRARIES, GPU_CODE, CAPABILITY, NOT_BROKEN)

@@ -1,0 +1,65 @@
+"""gpu-vendor-matches: the build is made for accelerators of this maker."""
+
+from __future__ import annotations
+
+from canserve.checks.case import Case
+from canserve.checks.machine.stated import machine_of
+from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.facts import Known
+from canserve.rules.vendors import by_requirements, by_torch
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+
+def matches(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``gpu-vendor-matches``."""
+    vendor = reader.read(machine_of(case).vendor)
+    torch = case.build.torch
+    if isinstance(torch, Known) and torch.value is not None and (row := by_torch(torch.value)) is not None:
+        reader.cite((*torch.evidence, row.evidence(f"torch {torch.value}")))
+        if row.text("name") == vendor:
+            return Yes(f"torch {torch.value} beside it is made for {vendor} accelerators")
+        return No(
+            f"torch {torch.value} beside it is made for {row.text('name')} accelerators, the machine's are {vendor}",
+            f"take an environment or image of this engine made for {vendor}",
+        )
+    lines = reader.read(case.build.identity.requires)
+    found = by_requirements(lines)
+    if found is None:
+        tags = reader.read(case.build.identity.platforms)
+        if vendor != "nvidia" and "any" not in tags:
+            return _elsewhere(
+                reader, case, vendor, f"a compiled wheel ({tags[0]}) says not for which accelerators"
+            )
+        raise NotApplicable("nothing it requires is made for one vendor's accelerators only")
+    row, line = found
+    reader.cite((row.evidence(f"requires {line}"),))
+    made_for = row.text("name")
+    if made_for == vendor:
+        return Yes(f"it requires {line}, which is made for {vendor}")
+    return _elsewhere(
+        reader, case, vendor, f"this build is made for {made_for} accelerators: it requires {line}"
+    )
+
+
+def _elsewhere(reader: Reader, case: Case, vendor: str, because: str) -> Verdict:
+    """Engines publish builds for other vendors outside the package index, from the same source."""
+    known = case.build.vendor_quantization
+    if isinstance(known, Known) and vendor in known.value:
+        reader.cite(known.evidence)
+        version = reader.try_read(case.build.identity.version) or "this release"
+        return Yes(
+            f"its source knows {vendor} accelerators; {because}",
+            (f"a build of {version} made for {vendor}, from the engine's own images or index",),
+        )
+    return Unknown(
+        f"{because}; whether its source knows {vendor} was not read",
+        f"name an environment or image of this engine made for {vendor}",
+    )
+
+
+VENDOR = Check(
+    "gpu-vendor-matches",
+    "The build is made for accelerators of the machine's vendor, or its source has such a build.",
+    matches,
+    needs_machine=True,
+)

@@ -1,0 +1,74 @@
+"""gpu-vendor-matches: a build for one maker's accelerators on another's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from quant_world import UNREAD, judged, listing, machine, skipped
+from small_world import case, model, seen
+
+from canserve.checks.case import Case
+from canserve.checks.machine.vendor import VENDOR
+from canserve.facts import Known
+from canserve.rules.vendors import by_requirements, by_torch
+from canserve.verdict import No, Unknown, Yes
+
+CUDA = ("torch==2.11.0", "flashinfer-python==0.6.13", "nvidia-cutlass-dsl[cu13]==4.5.2")
+
+
+def required(
+    *lines: str, vendor: str, tag: str = "manylinux_2_28_x86_64", torch: str | None = None, **facts: Any
+) -> Case:
+    built = listing()
+    identity = replace(
+        built.identity, requires=Known(lines, seen("METADATA")), platforms=Known((tag,), seen(tag))
+    )
+    built = replace(built, identity=identity, torch=Known(torch, seen(str(torch))), **facts)
+    return case(model(), built, machine=machine(vendor=vendor))
+
+
+def test_a_build_for_cuda_on_nvidia() -> None:
+    verdict = judged(VENDOR, required(*CUDA, vendor="nvidia"))
+    assert isinstance(verdict, Yes) and not verdict.needs
+
+
+def test_on_another_vendor_it_takes_another_build_of_the_release() -> None:
+    knows = Known({"amd": ("fp8",)}, seen("platforms/rocm.py"))
+    verdict = judged(VENDOR, required(*CUDA, vendor="amd", vendor_quantization=knows))
+    assert isinstance(verdict, Yes)
+    assert verdict.needs == ("a build of 1.0 made for amd, from the engine's own images or index",)
+
+
+def test_a_source_that_says_nothing_of_the_vendor_is_unknown() -> None:
+    for knows in (Known({"amd": ("fp8",)}, seen()), UNREAD):
+        verdict = judged(VENDOR, required(*CUDA, vendor="intel", vendor_quantization=knows))
+        assert isinstance(verdict, Unknown) and "made for intel" in verdict.ask
+
+
+@pytest.mark.parametrize(
+    ("torch", "vendor", "expected"),
+    [("2.9.1+cu130", "nvidia", Yes), ("2.9.1+cu130", "amd", No), ("2.9.1+rocm6.4", "amd", Yes),
+     ("2.9.1+rocm6.4", "nvidia", No), ("2.9.1+xpu", "intel", Yes)],
+)  # fmt: skip
+def test_torch_beside_it_decides(torch: str, vendor: str, expected: type) -> None:
+    assert isinstance(judged(VENDOR, required(*CUDA, vendor=vendor, torch=torch)), expected)
+
+
+def test_what_is_for_any_is_not_judged() -> None:
+    assert "nothing it requires" in skipped(VENDOR, required("torch", vendor="amd", tag="any"))
+    assert "nothing it requires" in skipped(VENDOR, required("torch", vendor="nvidia"))
+
+
+def test_a_compiled_wheel_that_does_not_say_is_doubted_elsewhere() -> None:
+    verdict = judged(VENDOR, required("torch", vendor="amd", vendor_quantization=UNREAD))
+    assert isinstance(verdict, Unknown) and "compiled wheel" in verdict.because
+
+
+def test_extras_and_odd_lines_prove_nothing() -> None:
+    assert by_requirements(['nvidia-modelopt; extra == "x"', "!!", "numpy"]) is None
+    found = by_requirements(["numpy", "Flashinfer_Python==0.6.3"])
+    assert found is not None and found[0].text("name") == "nvidia"
+    assert by_torch("2.9.1") is None
+    assert by_torch("2.9.1+cpu") is None
