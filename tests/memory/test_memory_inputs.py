@@ -38,6 +38,7 @@ def test_what_is_no_share(value: object) -> None:
 
 
 def test_truth_values_and_tables() -> None:
+    assert Options({"n": "1.5"}).ratio("n", 0.9) == 1.5 and Options({}).ratio("n", 0.9) == 0.9
     assert Options({"n": "TRUE"}).flag("n")
     assert not Options({"n": "off"}).flag("n", True)
     assert Options({"n": '{"a": 1}'}).table("n") == {"a": 1}

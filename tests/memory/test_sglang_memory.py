@@ -126,6 +126,22 @@ def test_what_nobody_can_tell_is_missing(version: str, options: dict[str, Any]) 
     assert isinstance(holds(request(LLAMA, version, options), gib(15)), Missing)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mamba_full_memory_ratio": "abc"},
+        {"mamba_full_memory_ratio": -1},
+        {"mamba_full_memory_ratio": "inf"},
+        {"mamba_full_memory_ratio": True},
+        {"json_model_override_args": '{"num_hidden_layers": 2}'},
+        {"lora_paths": ["a"]},
+    ],
+)
+def test_options_that_are_none_or_not_followed_are_named(options: dict[str, Any]) -> None:
+    found = holds(request(LLAMA, "0.5.9", options), gib(15))
+    assert isinstance(found, Missing) and next(iter(options)) in found.why
+
+
 def test_early_releases_do_not_serve_recurrent_models() -> None:
     assert isinstance(holds(request(HYBRID, "0.4.9"), gib(15)), Missing)
 

@@ -188,6 +188,12 @@ def test_stages_hold_their_own_layers() -> None:
         ),
         (LLAMA, {"gpu_memory_utilization": "much"}, "gpu_memory_utilization"),
         (LLAMA, {"max_num_seqs": 0}, "max_num_seqs"),
+        (LLAMA, {"max_num_seqs": 1e30}, "max_num_seqs"),
+        (LLAMA, {"max_num_seqs": 256, "max_num_batched_tokens": 255}, "at most the 255"),
+        (LLAMA, {"max_num_seqs": 10_000}, "at most the 8192"),
+        (LLAMA, {"hf_overrides": {"num_hidden_layers": 2}}, "hf_overrides changes the model's config"),
+        (LLAMA, {"cpu_offload_gb": 50}, "cpu_offload_gb keeps weights in the host's memory"),
+        (LLAMA, {"enable_lora": True}, "enable_lora takes memory for adapters"),
         (LLAMA, {"kv_cache_dtype": "fp3"}, "kv_cache_dtype"),
         (LLAMA, {"speculative_config": "{"}, "speculative_config"),
     ],
@@ -201,6 +207,16 @@ def test_what_is_missing_is_named(config: dict[str, Any], options: dict[str, Any
 @pytest.mark.parametrize("version", ["nightly", "0.1.dev1+gda1daf40b"])
 def test_a_release_that_nobody_can_tell_is_unknown(version: str) -> None:
     assert isinstance(serving(request(LLAMA, version), gib(10)), Missing)
+
+
+def test_as_many_sequences_as_tokens_of_a_step_may_run() -> None:
+    assert held(request(LLAMA, "0.25.1", {"max_num_seqs": 256, "max_num_batched_tokens": 256}), 15)
+    assert held(request(LLAMA, "0.25.1", {"max_num_batched_tokens": 16}), 15).sequences == 16
+
+
+def test_what_is_switched_off_changes_nothing() -> None:
+    off = {"cpu_offload_gb": 0, "hf_overrides": {}, "enable_lora": False, "enable_eplb": "false"}
+    assert held(request(LLAMA, "0.25.1", off), 15) == held(request(LLAMA, "0.25.1"), 15)
 
 
 def test_options_may_come_as_text() -> None:

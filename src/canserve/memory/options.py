@@ -12,6 +12,9 @@ from canserve.facts import Cause, Evidence, Missing
 TRUE, FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 STEPS = {"k": 1000, "m": 1000**2, "g": 1000**3, "K": 1024, "M": 1024**2, "G": 1024**3}
 
+MOST = 10**15
+"""More bytes, tokens or sequences than any option can mean."""
+
 
 class BadOption(Exception):  # noqa: N818 - what the user wrote, not a fault of the program
     """An option holds something that it cannot hold."""
@@ -46,22 +49,33 @@ class Options:
         if value is None:
             return default
         number = _whole(value)
-        if number is None or number < 1:
-            raise BadOption(names[0], value, "a whole number above zero")
+        if number is None or not 1 <= number <= MOST:
+            raise BadOption(names[0], value, "a whole number above zero that fits")
         return number
 
     def fraction(self, name: str, default: float) -> float:
         """A number above 0, at most 1."""
+        number = self._positive(name, default)
+        if number is None or number > 1:
+            raise BadOption(name, self.get(name), "a number above 0 and at most 1")
+        return number
+
+    def ratio(self, name: str, default: float) -> float:
+        """A number above 0."""
+        number = self._positive(name, default)
+        if number is None or number > MOST:
+            raise BadOption(name, self.get(name), "a number above 0")
+        return number
+
+    def _positive(self, name: str, default: float) -> float | None:
         value = self.get(name)
         if value is None:
             return default
         try:
             number = float(value) if isinstance(value, int | float | str) else 0.0
-        except ValueError:
+        except (ValueError, OverflowError):
             number = 0.0
-        if isinstance(value, bool) or not 0 < number <= 1:
-            raise BadOption(name, value, "a number above 0 and at most 1")
-        return number
+        return number if number > 0 and not isinstance(value, bool) else None
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A truth value; the text of one counts."""

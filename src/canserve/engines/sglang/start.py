@@ -15,6 +15,7 @@ from canserve.memory.layers.kinds import Latent, Layer
 from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.request import Request
+from canserve.memory.unfollowed import refuse_unfollowed
 from canserve.memory.unserved import Unserved
 from canserve.rules.memory import Rules
 from canserve.subjects.parallel import Device, Placement
@@ -65,6 +66,7 @@ class Start:
 
 def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Start:
     """The start that a request describes. Raises Lacking, BadOption, Unserved."""
+    refuse_unfollowed(request.options)
     options = Options(request.options)
     model = model_facts(request.model, config)
     if model.recurrent and rules.value("states") == "none":
@@ -99,7 +101,7 @@ def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Sta
         windows_apart=apart and not options.flag("disable_hybrid_swa_memory"),
         window_ratio=options.fraction("swa_full_tokens_ratio", WINDOW_RATIO if rings else 0.8),
         window_ratio_asked=options.get("swa_full_tokens_ratio") is not None,
-        state_ratio=float(str(options.get("mamba_full_memory_ratio") or 0.9)),
+        state_ratio=options.ratio("mamba_full_memory_ratio", 0.9),
         states=options.number("max_mamba_cache_size") or (None if radix else running),
         prefix_cache=radix,
         running=running,

@@ -18,6 +18,7 @@ from canserve.memory.model_facts import ModelFacts, model_facts
 from canserve.memory.options import BadOption, Options
 from canserve.memory.quantity import GIB
 from canserve.memory.request import Request
+from canserve.memory.unfollowed import refuse_unfollowed
 from canserve.memory.unserved import Unserved
 from canserve.rules.memory import Rules
 from canserve.subjects.parallel import Device, Placement
@@ -68,6 +69,7 @@ class Start:
 
 def read_start(request: Request, config: Mapping[str, Any], rules: Rules) -> Start:
     """The start that a request describes. Raises Lacking, BadOption, Unserved."""
+    refuse_unfollowed(request.options)
     options = Options(request.options)
     model = model_facts(request.model, config)
     if model.recurrent and rules.value("states") == "outside":
@@ -142,6 +144,8 @@ def _batch(request: Request, options: Options, rules: Rules, length: int) -> Bat
         if tier.get("whole_context"):
             tokens = max(tokens, length)
         tokens = min(tokens, (sequences or tier["seqs"]) * length)
+    if sequences is not None and sequences > tokens:  # SchedulerConfig refuses it in every release
+        raise BadOption("max_num_seqs", sequences, f"at most the {tokens} of max_num_batched_tokens")
     return Batch(tokens, min(sequences or tier["seqs"], tokens))
 
 
