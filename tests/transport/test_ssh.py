@@ -83,7 +83,8 @@ def test_banners_are_no_answers(box: Loopback, tmp_path: Path) -> None:
 
 
 def test_a_connection_cut_in_the_middle_keeps_what_came(box: Loopback) -> None:
-    kill = "p=$$; while [ \"$(cat /proc/$p/comm)\" != sshd ]; do p=$(awk '{print $4}' /proc/$p/stat); done; kill -9 $p; sleep 5"
+    # What was said has time to arrive: sshd passes it on when it likes.
+    kill = "sleep 1; p=$$; while [ \"$(cat /proc/$p/comm)\" != sshd ]; do p=$(awk '{print $4}' /proc/$p/stat); done; kill -9 $p; sleep 5"
     seen = look(
         box.configure(), (Section("first", "echo 1"), Section("cut", kill), Section("then", "echo 3"))
     )

@@ -148,10 +148,12 @@ class Environment(Told):
 
 @dataclass(frozen=True, slots=True)
 class CachedModel(Told):
-    """A repository in the Hub cache."""
+    """A repository in the Hub cache, or a folder of weights."""
 
     name: str
+    """The repository's, or the folder's path."""
     revision: str | None
+    """Of a repository: the snapshot that was looked at."""
     bytes: Bytes | None
     complete: bool
     why: str
@@ -212,6 +214,18 @@ class RdmaPort(Told):
         second = [str(gid.index) for gid in self.gids if "v2" in gid.kind]
         indices = f", RoCE v2 at GID {', '.join(second)}" if second else ""
         return f"{self.device} port {self.port}: {self.state}, {self.link_layer}{over}, {self.rate}{indices}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener(Told):
+    """A TCP port on which something listens."""
+
+    port: int
+    address: str
+    """``0.0.0.0`` and ``::``: every address of the machine."""
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}" if ":" not in self.address else f"[{self.address}]:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from canserve.subjects.host import (
     Environment,
     HostMemory,
     Interface,
+    Listener,
     OwnName,
     RdmaPort,
 )
@@ -81,6 +82,7 @@ class Machine:
     """Running ones."""
     environments: Fact[tuple[Environment, ...]] = NOT_LOOKED
     cached_models: Fact[tuple[CachedModel, ...]] = NOT_LOOKED
+    """In the Hub cache, and folders of weights in the usual places."""
     interfaces: Fact[tuple[Interface, ...]] = NOT_LOOKED
     rdma: Fact[tuple[RdmaPort, ...]] = NOT_LOOKED
     rdma_nodes: Fact[tuple[str, ...]] = NOT_LOOKED
@@ -90,6 +92,8 @@ class Machine:
     shared_memory: Fact[Disk | None] = NOT_LOOKED
     """``/dev/shm``."""
     own_name: Fact[OwnName] = NOT_LOOKED
+    listening: Fact[tuple[Listener, ...]] = NOT_LOOKED
+    """TCP ports that are taken."""
     firewall: Fact[tuple[str, ...]] = NOT_LOOKED
     """Firewalls that are switched on, as far as that can be told without privileges."""
     remove_ipc: Fact[bool | None] = NOT_LOOKED

@@ -23,6 +23,8 @@ LISTS = {"cdi", "environments", "cluster_files"}
 def answer(machine: str, name: str) -> Answer:
     """What one section of a recorded machine answered."""
     file = RECORDED / machine / f"{name}.txt"
+    if not file.exists() and name == "cached_models":
+        return Answer(0, b"end\n", "", whole=True)
     if not file.exists():
         return Answer(0 if name in LISTS else ABSENT.get(name, 1), b"", "", whole=True)
     status, _, error = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,7 @@ def test_no_mixture_of_answers_upsets_a_machine(data: st.DataObject) -> None:
         ("disks", "hub\t/\tnot a line of df\n"),
         ("rdma", "port\tmlx5_0\n"),
         ("interfaces", "eth0 up\n"),
+        ("listening", "tcp LISTEN 0.0.0.0:22\n"),
         ("containers", "not JSON\n"),
         ("containers", "[1]\n"),
         ("podman_containers", "[1]"),
@@ -149,8 +151,12 @@ def test_the_hub_cache_read_by_the_script(tmp_path: Path) -> None:
     gone = cache / "models--org--gone" / "snapshots" / "beef"
     gone.mkdir(parents=True)
     (gone / "model.safetensors").symlink_to("../../blobs/none")
+    (tmp_path / "own").mkdir()
+    for file in ("config.json", "model.safetensors"):
+        (tmp_path / "own" / file).write_bytes(b"x")
     section = next(each for each in SECTIONS if each.name == "cached_models")
-    here = look_here("local", (replace(section, script=f"HF_HUB_CACHE={cache}\n{section.script}"),))
+    script = f"HOME={tmp_path}; HF_HUB_CACHE={cache}\n{section.script}"
+    here = look_here("local", (replace(section, script=script),))
     found = here.section("cached_models")
     assert isinstance(found, Answer), found
     fact = BY_NAME["cached_models"].parse(Seen("local", "", None, found))
@@ -159,7 +165,20 @@ def test_the_hub_cache_read_by_the_script(tmp_path: Path) -> None:
         "org/gone": "1 files missing: model.safetensors",
         "org/part": "1 files missing: a-2.safetensors",
         "org/whole": "",
+        f"{tmp_path}/own": "",
     }
+
+
+def test_a_port_that_is_taken() -> None:
+    section = next(each for each in SECTIONS if each.name == "listening")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        found = look_here("local", (section,)).section("listening")
+        assert isinstance(found, Answer)
+        fact = BY_NAME["listening"].parse(Seen("local", "", None, found))
+        assert isinstance(fact, Known)
+        assert (taken.getsockname()[1], "127.0.0.1") in {(each.port, each.address) for each in fact.value}
 
 
 def test_environments_found_by_the_script(tmp_path: Path) -> None:

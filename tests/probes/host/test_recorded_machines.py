@@ -79,6 +79,11 @@ def test_gb10_as_a_machine_among_others() -> None:
     (unplugged,) = (each for each in value(machine.interfaces) if each.name == "enp1s0f1np1")
     assert (unplugged.up, unplugged.speed, unplugged.addresses) == (False, None, ())
     assert "uverbs0" in value(machine.rdma_nodes)
+    assert [str(each) for each in value(machine.listening)] == [
+        "0.0.0.0:22",
+        "[::1]:6379",
+        "192.168.100.10:8000",
+    ]
 
 
 def test_gb10_and_what_lies_on_it() -> None:
@@ -102,6 +107,7 @@ def test_gb10_and_what_lies_on_it() -> None:
         "openai/gpt-oss-20b": "",
         "meta-llama/Llama-3.1-8B": "no snapshot",
         "cut/down": "1 files missing: model.safetensors",
+        "/models/local": "",
     }
     assert value(machine.disk) == Bytes(1844551640 * 1024)
     assert value(machine.cluster_files)[0].endswith("run_cluster.sh")

@@ -1,4 +1,4 @@
-"""Repositories in the Hub cache, and whether their weights are all there."""
+"""Models on the machine, in the Hub cache or in folders of their own, and whether their weights are all there."""
 
 from __future__ import annotations
 
@@ -12,30 +12,41 @@ from canserve.subjects.host import CachedModel
 from canserve.units import Bytes
 
 WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
-_SCRIPT = rf"""{HUB}[ -e "$h" ] || exit 1
-ls "$h" >/dev/null || exit 2
-n=0
+_SCRIPT = rf"""{HUB}files() {{
+  for f in "$1"/*; do
+    if [ -e "$f" ]; then printf 'have\t%s\n' "${{f##*/}}"; elif [ -L "$f" ]; then printf 'gone\t%s\n' "${{f##*/}}"; fi
+  done
+  for f in "$1"/*.index.json; do
+    [ -f "$f" ] && head -c 20000000 "$f" | grep -oE '"[^"/]+\.(safetensors|bin)"' | sort -u | tr -d '"' | sed 's/^/want	/'
+  done
+}}
+# A list without its end is none: of more than so many, nothing is told.
+n=0; more() {{ n=$((n+1)); [ $n -le 500 ] || exit 0; }}
+if [ -e "$h" ]; then ls "$h" >/dev/null || exit 2; fi
 for r in "$h"/models--*; do
-  [ -d "$r" ] || continue; n=$((n+1)); [ $n -le 500 ] || exit 0  # without its end it is no list
+  [ -d "$r" ] || continue; more
   printf 'repo\t%s\n' "${{r##*/models--}}"
   k=$(within 2 du -sk "$r/blobs" 2>/dev/null) && printf 'size\t%s\n' "${{k%%[!0-9]*}}"
   for f in "$r"/blobs/*.incomplete; do [ -e "$f" ] && echo part; done
   s=$(cat "$r/refs/main" 2>/dev/null); [ -d "$r/snapshots/${{s:-none}}" ] || s=$(ls -t "$r/snapshots" 2>/dev/null | head -n 1)
   [ -n "$s" ] && [ -d "$r/snapshots/$s" ] || continue
   printf 'snapshot\t%s\n' "$s"
-  for f in "$r/snapshots/$s"/*; do
-    if [ -e "$f" ]; then printf 'have\t%s\n' "${{f##*/}}"; elif [ -L "$f" ]; then printf 'gone\t%s\n' "${{f##*/}}"; fi
+  files "$r/snapshots/$s"
+done
+for d in "$HOME"/* "$HOME"/*/* "$HOME"/models/*/* /models/* /models/*/* /data/models/* /mnt/*/models/* /opt/models/*; do
+  [ -f "$d/config.json" ] || continue
+  for f in "$d"/*.safetensors "$d"/*.safetensors.index.json; do [ -e "$f" ] || continue
+    more; printf 'folder\t%s\n' "$d"; files "$d"; break
   done
-  for f in "$r/snapshots/$s"/*.index.json; do
-    [ -f "$f" ] && head -c 20000000 "$f" | grep -oE '"[^"/]+\.(safetensors|bin)"' | sort -u | tr -d '"' | sed 's/^/want	/'
-  done
-done; echo end"""
+done
+echo end"""
 
 
 @dataclass(slots=True)
 class _Repository:
     name: str
     size: int | None = None
+    folder: bool = False
     parts: int = 0
     revision: str | None = None
     have: set[str] = field(default_factory=set)
@@ -55,13 +66,11 @@ class _Repository:
         elif self.parts:
             why = f"{self.parts} downloads unfinished"
         size = None if self.size is None else Bytes(self.size * 1024)
-        return CachedModel(self.name, self.revision, size, not why, why)
+        return CachedModel(self.name, None if self.folder else self.revision, size, not why, why)
 
 
 def cached_models(seen: Seen) -> Fact[tuple[CachedModel, ...]]:
-    """Every repository of models; none where there is no such folder."""
-    if seen.answer.status == 1:
-        return seen.known((), "no Hub cache")
+    """Every repository of models in the Hub cache, and folders of weights in the usual places by their path."""
     if seen.answer.status != 0:
         return seen.missing(Cause.UNAVAILABLE, f"the Hub cache cannot be listed: {seen.answer.complaint}")
     rows = seen.rows
@@ -72,12 +81,14 @@ def cached_models(seen: Seen) -> Fact[tuple[CachedModel, ...]]:
         word, _, rest = row.partition("\t")
         if word == "repo":
             found.append(_Repository(rest.replace("--", "/", 1)))
+        elif word == "folder" and rest.startswith("/"):
+            found.append(_Repository(rest, revision="", folder=True))
         elif not found:
             return seen.unreadable("the Hub cache")
         else:
             _add(found[-1], word, rest)
     models = tuple(one.model() for one in found)
-    return seen.known(models, f"{len(models)} repositories, {sum(m.complete for m in models)} complete")
+    return seen.known(models, f"{len(models)} models, {sum(m.complete for m in models)} complete")
 
 
 def _add(to: _Repository, word: str, rest: str) -> None:
@@ -99,5 +110,9 @@ def _add(to: _Repository, word: str, rest: str) -> None:
 
 
 CACHED_MODELS = Probe(
-    "cached_models", _SCRIPT, "the Hub cache: models--*/snapshots", cached_models, limit=1_000_000
+    "cached_models",
+    _SCRIPT,
+    "the Hub cache (models--*/snapshots), folders with config.json and weights",
+    cached_models,
+    limit=1_000_000,
 )

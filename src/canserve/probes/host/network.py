@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from ipaddress import ip_address
 
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.probes.host.probe import NOT_FOUND, Probe, Seen, tabular
-from canserve.subjects.host import Interface, OwnName, RdmaGid, RdmaPort
+from canserve.subjects.host import Interface, Listener, OwnName, RdmaGid, RdmaPort
 
 _INTERFACES = r"""[ -d /sys/class/net ] || exit 1
 for d in /sys/class/net/*; do
@@ -109,6 +110,31 @@ def own_name(seen: Seen) -> Fact[OwnName]:
     return seen.known(OwnName(rows[0], tuple(a for a in found if re.fullmatch(r"[0-9A-Fa-f:.%a-z]+", a))))
 
 
+def listening(seen: Seen) -> Fact[tuple[Listener, ...]]:
+    """The kernel's own list: addresses in hexadecimal, each four bytes in the machine's order; state 0A listens."""
+    if seen.answer.status != 0:
+        return seen.missing(Cause.UNAVAILABLE, "no /proc/net/tcp")
+    found = set()
+    for row in seen.rows:
+        if row.startswith("sl "):
+            continue
+        match = re.match(
+            r"\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]{2}) ", row
+        )
+        if match is None:
+            return seen.unreadable("/proc/net/tcp")
+        if match[3] == "0A":
+            found.add((int(match[2], 16), _address(match[1])))
+    listeners = tuple(Listener(port, address) for port, address in sorted(found))
+    return seen.known(listeners, ", ".join(map(str, listeners)) or "nothing listens")
+
+
+def _address(text: str) -> str:
+    """All machines that serve models are little-endian."""
+    words = (bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8))
+    return str(ip_address(b"".join(words)))
+
+
 def firewall(seen: Seen) -> Fact[tuple[str, ...]]:
     """Names of firewall services that are switched on."""
     rows = seen.rows
@@ -130,6 +156,13 @@ OWN_NAME = Probe(
     'n=$(hostname 2>/dev/null || uname -n); echo "$n"; within 5 getent ahosts "$n"; exit 0',
     "getent ahosts $(hostname)",
     own_name,
+)
+LISTENING = Probe(
+    "listening",
+    "cat /proc/net/tcp || exit 1; [ ! -e /proc/net/tcp6 ] || cat /proc/net/tcp6",
+    "/proc/net/tcp, /proc/net/tcp6",
+    listening,
+    limit=2_000_000,
 )
 FIREWALL = Probe(
     "firewall",
