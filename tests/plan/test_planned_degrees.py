@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from canserve.api import SpecError
-from canserve.api.planned_degrees import asked_for, refuse
+from canserve.api.planned_degrees import asked_for, refuse, refuse_decided
 from canserve.checks.wish import parse_wish
 from canserve.layout import Fixed
 from canserve.plan.wishes import Wishes
@@ -65,3 +65,10 @@ def test_what_contradicts_itself_is_a_slip_of_the_pen(fixed: Fixed, options: str
 def test_a_what_if_keeps_the_layout(name: str) -> None:
     with pytest.raises(SpecError, match=f"keeps the layout, and {name}"):
         refuse({"max_num_seqs": 4, name: 2})
+
+
+def test_what_a_plan_writes_itself_is_no_option() -> None:
+    refuse_decided({"max_num_seqs": 4, "host": "0.0.0.0"})
+    for name in ("model", "model_path", "nnodes", "dist_init_addr"):
+        with pytest.raises(SpecError, match=f"the plan writes {name} itself"):
+            refuse_decided({name: 2})

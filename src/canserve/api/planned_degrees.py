@@ -12,6 +12,17 @@ from canserve.layout import Fixed
 from canserve.plan.wishes import Wishes
 
 LEAVE = "leave one of them out"
+DECIDED = {
+    "model": "name it as MODEL",
+    "model_path": "name it as MODEL",
+    **dict.fromkeys(
+        ("nnodes", "node_rank", "master_addr", "master_port", "dist_init_addr", "headless",
+         "data_parallel_size_local", "data_parallel_start_rank", "data_parallel_address",
+         "data_parallel_rpc_port"),
+        "name the machines with --on",
+    ),
+}  # fmt: skip
+"""Options that a plan writes itself, and how they are asked for."""
 
 
 def asked_for(wishes: Wishes, options: Wish, gpus: int) -> Wishes:
@@ -35,8 +46,16 @@ def asked_for(wishes: Wishes, options: Wish, gpus: int) -> Wishes:
     return replace(wishes, fixed=Fixed(tp, pp, dp, ep or 1), spread=False)
 
 
+def refuse_decided(options: Iterable[str]) -> None:
+    """Raises SpecError for an option that a plan writes itself."""
+    for name in options:
+        if name in DECIDED:
+            raise SpecError(f"the plan writes {name} itself", DECIDED[name])
+
+
 def refuse(options: Iterable[str]) -> None:
     """A change to compare with keeps the layout. Raises SpecError for an option that would change it."""
+    refuse_decided(options)
     for name in options:
         if f"--{name.replace('_', '-')}" in EVERY:
             raise SpecError(f"a what-if keeps the layout, and {name} changes it", "plan once for each layout")

@@ -10,7 +10,7 @@ from canserve import layout
 from canserve.api import Options, SpecError, read_model
 from canserve.api.deployed import enough
 from canserve.api.planned_builds import Purpose, judged_again, read_builds
-from canserve.api.planned_degrees import asked_for, refuse
+from canserve.api.planned_degrees import asked_for, refuse, refuse_decided
 from canserve.checks.layout.asked import no_towers, whole_encoder
 from canserve.facts import Fact, Known, Missing
 from canserve.layout.judged import Judged as Rulings
@@ -73,6 +73,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
     """
     options = options or Options()
     machines, nodes = _machines(asked, options)
+    refuse_decided(asked.wishes.options)
     subject = read_model(model, options)
     purpose = Purpose(subject, _kinds(nodes), asked.wishes.options, options)
     builds = read_builds(asked.builds, purpose)
