@@ -16,7 +16,7 @@ import pytest
 from canserve.commands.ssh import Route
 from canserve.facts import Cause, Missing
 from canserve.transport.frames import Answer, Section
-from canserve.transport.reach import Limits, Look, control_socket, look_there
+from canserve.transport.reach import STARTS, Limits, Look, control_socket, look_there
 from loopback import Loopback, free_port, key, problem, sshd
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -212,3 +212,12 @@ def test_connections_are_kept_in_a_folder_of_this_user_alone(
     for unfit in (str(tmp_path / "not there"), f"{tmp_path}/{'x' * 60}"):
         monkeypatch.setenv("XDG_RUNTIME_DIR", unfit)
         assert control_socket() is None
+
+
+def test_only_the_start_of_a_connection_waits_for_others(box: Loopback) -> None:
+    routes = [Route(f"slow{number}", (), box.configure()) for number in range(STARTS + 2)]
+    wait = (Section("wait", "sleep 8"),)
+    with ThreadPoolExecutor(len(routes)) as pool:
+        seen = list(pool.map(lambda route: look_there(route.destination, route, wait, Limits(8, 60)), routes))
+    assert [one.trouble for one in seen] == [None] * len(routes)
+    assert max(one.begun for one in seen) < min(one.ended for one in seen)
