@@ -150,6 +150,8 @@ def test_a_missing_number_is_named(removed: str, field: str) -> None:
         {"layer_types": ["full_attention"]},
         {"num_hidden_layers": 10**9},
         {"num_attention_heads": "many"},
+        {"num_attention_heads": 0},
+        {"num_key_value_heads": 0},
         {"text_config": {"model_type": "llama"}},
     ],
 )

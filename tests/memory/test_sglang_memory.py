@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,6 +141,13 @@ def test_what_nobody_can_tell_is_missing(version: str, options: dict[str, Any]) 
 def test_options_that_are_none_or_not_followed_are_named(options: dict[str, Any]) -> None:
     found = holds(request(LLAMA, "0.5.9", options), gib(15))
     assert isinstance(found, Missing) and next(iter(options)) in found.why
+
+
+def test_a_total_that_is_not_sure_makes_nothing_negative() -> None:
+    asked = request(LLAMA, "0.5.9")
+    unsure = replace(asked.devices[0], total_low=60 * GIB, total_high=90 * GIB)
+    (rank,) = held(replace(asked, devices=(unsure,)), 15).ranks
+    assert 0 < rank.non_torch.low <= rank.non_torch.high < GIB * 2
 
 
 def test_early_releases_do_not_serve_recurrent_models() -> None:

@@ -47,22 +47,27 @@ def free_at_start(devices: Sequence[Device], placement: Placement, at: int) -> Q
     if device.unified:
         why = "not looked at; of 121.7 GiB, public logs of GB10 show 101 to 116 GiB free, page cache counted or not"
         return Quantity(0.94 * device.total, 0.82 * device.total_low, 0.98 * device.total_high, why)
-    taken = (0.5, 0.2, 1.0)
-    if placement.parallel.tp > 1:
-        taken = (1.8, 0.8, 2.6) if device.total > LARGE else (0.9, 0.4, 2.6)
-    why = (
-        "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks; of RTX 3090"
-        " 22.8 of 23.6"
-    )
-    total = Quantity(device.total, device.total_low, device.total_high, why)
+    taken = taken_at_start(device, placement)
+    total = Quantity(device.total, device.total_low, device.total_high, taken.why)
     if device.free is not None and device.free < device.total_high:
         words = f"{device.free >> 20} MiB are free on the machine, less what the engine's own start takes"
         total = Quantity(
             min(device.total, device.free), min(device.total_low, device.free), device.free, words
         )
     return _at_least_none(
-        total.value - taken[0] * GIB, total.low - taken[2] * GIB, total.high - taken[1] * GIB, total.why
+        total.value - taken.value, total.low - taken.high, total.high - taken.low, total.why
     )
+
+
+def taken_at_start(device: Device, placement: Placement) -> Quantity:
+    """Of a device with memory of its own: what the engine's own start takes before it looks at what is free."""
+    why = (
+        "an idle device; logs of H100 print 78.68 of 79.19 GiB, 77.18 to 77.66 with several ranks; of RTX 3090"
+        " 22.8 of 23.6"
+    )
+    if placement.parallel.tp == 1:
+        return _gib(0.5, 0.2, 1.0, why)
+    return _gib(1.8, 0.8, 2.6, why) if device.total > LARGE else _gib(0.9, 0.4, 2.6, why)
 
 
 def _at_least_none(value: float, low: float, high: float, why: str) -> Quantity:

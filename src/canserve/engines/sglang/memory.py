@@ -20,7 +20,7 @@ from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
 from canserve.memory.layers.kinds import Attention, Compressed, Latent, Layer, Recurrent, Span
 from canserve.memory.options import BadOption
-from canserve.memory.overhead import free_at_start, total_memory
+from canserve.memory.overhead import free_at_start, taken_at_start, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
 from canserve.memory.unserved import Unserved
@@ -229,7 +229,7 @@ def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:
         weights=weights,
         activation=_activation(start, rank),
         graphs=_graphs(start, rank),
-        non_torch=total_memory(device).minus(free, "context and buffers before loading")
+        non_torch=taken_at_start(device, start.placement)
         if device.free is None and not device.unified
         else Quantity.exact(0, "counted in what is free"),
         kv_available=available,

@@ -40,6 +40,8 @@ def mixers(decoder: Decoder, number: int, word: str) -> tuple[Mixer, ...]:
 def _attention(decoder: Decoder, number: int, word: str) -> Attention:
     fields = decoder.fields
     heads, kv_heads, k, v = _widths(decoder, word)
+    if not heads or not kv_heads:
+        raise Lacking(decoder.fields.name(KV_HEADS[0] if heads else HEADS[0]), 0)
     window = None
     if word == "sliding":
         window = fields.number("sliding_window", "sliding_window_size")
