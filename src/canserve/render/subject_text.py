@@ -51,6 +51,7 @@ def _subject(
     yield Row(label=name)
     facts = {"all of it": record} if isinstance(record, Missing) else _fields(record)
     unread: dict[Missing, list[str]] = {}
+    shown: set[str] = set()
     for field, value in facts.items():
         if value is NOT_LOOKED:
             continue
@@ -60,13 +61,26 @@ def _subject(
         if value != name:  # the subject's own name stands above
             yield from _rows(field, value, whole, indent=2)
         for look in (sources or {}).get(field, ()):
-            yield Row(f"{look.how}: {look.saw}", indent=2 + _LABEL, style="dim")
+            said = _source(look)
+            # What was read on a machine is the value above; one look gives many of them and is named once.
+            if not _taken(look) or said not in shown:
+                yield Row(said, indent=2 + _LABEL, style="dim")
+            shown.add(said)
     for missing, names in unread.items():
         yield Row(
             f"{', '.join(names)}: {missing.why}", (Cell("unknown", _LABEL, STYLES["unknown"]),), indent=2
         )
         if missing.ask:
             yield Row(missing.ask, (Cell("ask:", 5, "bold cyan"),), indent=2 + _LABEL)
+
+
+def _taken(look: Evidence) -> bool:
+    """Whether it was a look at a machine, at a moment; a table has a date, a file neither."""
+    return look.when is not None and "T" in look.when
+
+
+def _source(look: Evidence) -> str:
+    return f"from {look.how}" if _taken(look) else f"{look.how}: {look.saw}"
 
 
 def _fields(record: object) -> dict[str, object]:

@@ -59,6 +59,8 @@ def described(
     if isinstance(found, Missing):
         return {}
     gpus, looks = found.value, found.evidence
+    if maker == "nvidia":
+        looks = looks[:1]  # the others say who holds them, and how they are split
     if not gpus:
         nothing = Missing(Cause.UNAVAILABLE, f"{subject} has no accelerator", looks)
         return {**dict.fromkeys(NOT_THERE, nothing), "gpus": Known(0, looks), "reported_memory": nothing}
