@@ -103,7 +103,7 @@ def _read(subject: str, opened: Opened, found: Found, want: Want, options: Build
         subject=subject,
         engine=found.engine.name,
         version=found.metadata.version,
-        origin=found.origin,
+        origin=_origin(opened, found),
         content=opened.content,
         platforms=found.platforms() if opened.platforms is None else opened.platforms,
         requires_python=found.metadata.requires_python,
@@ -112,6 +112,12 @@ def _read(subject: str, opened: Opened, found: Found, want: Want, options: Build
     build = found.engine.read(sources, identity, _transformers(subject, found, options), want)
     build = replace(build, torch=found.installed_version("torch"))
     return _with_gpu_code(build, opened, found, want, options) if want.gpu_code else build
+
+
+def _origin(opened: Opened, found: Found) -> str:
+    """``image on disk: Python environment, installed in usr/lib/python3/dist-packages``."""
+    whole = opened.tree.origin
+    return found.origin if whole == "folder" or whole in found.origin else f"{whole}: {found.origin}"
 
 
 def _with_gpu_code(build: Build, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:

@@ -136,6 +136,7 @@ def test_an_image(tmp_path: Path, how: str) -> None:
     layout = Layout(tmp_path / "image")
     layout.add(layout.image([layer(below), layer(files)], how=how))
     build = read(f"oci:{layout.root}", tmp_path)
+    assert build.identity.origin.startswith("image on disk: Python environment, installed in usr/lib")
     assert set(known(build)) == FOUND
     own = known(build)["vllm/_C.abi3.so"]
     assert own is not None and own.libc == "2.34"
