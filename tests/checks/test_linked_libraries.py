@@ -22,6 +22,7 @@ UNREADABLE = Missing(Cause.UNREADABLE, "eng/_C.so: it ends before its size")
 ALONE = Missing(Cause.UNREACHED, "not an environment, so torch is not beside it")
 THERE = CudaLibrary(("eng/_C.so",), "nvidia/cu13/lib/libcudart.so.13")
 ABSENT = CudaLibrary(("eng/_C.so",), None, ("libcudart.so.12",))
+NOWHERE = replace(ABSENT, everywhere=True)
 
 
 def linking(
@@ -45,7 +46,7 @@ def test_all_of_them_lie_in_it() -> None:
 
 
 def test_a_runtime_that_an_image_does_not_have_is_a_no() -> None:
-    absent = linking({"libcudart.so.13": ABSENT}, "image on disk, Python environment")
+    absent = linking({"libcudart.so.13": NOWHERE}, "image on disk: Python environment")
     verdict = judged(CUDA_LIBRARIES, absent)
     assert isinstance(verdict, No)
     assert (
@@ -55,11 +56,16 @@ def test_a_runtime_that_an_image_does_not_have_is_a_no() -> None:
 
 
 def test_a_runtime_that_only_a_package_beside_wants_is_not_certain() -> None:
-    absent = {"libcudart.so.12": CudaLibrary(("xformers/_C.so",), None)}
+    absent = {"libcudart.so.12": CudaLibrary(("xformers/_C.so",), None, (), True)}
     found = linking(absent, "image on disk")
     fact = Known({"xformers/_C.so": Known(Extension("xformers", "x86_64"), seen())}, seen())
     found = replace(found, build=replace(found.build, gpu_code=fact))  # type: ignore[arg-type]
     assert isinstance(judged(CUDA_LIBRARIES, found), Unknown)
+
+
+def test_a_library_under_its_long_name_may_get_the_short_one() -> None:
+    longer = replace(NOWHERE, others=("libcudart.so.13.0.88",))
+    assert isinstance(judged(CUDA_LIBRARIES, linking({"libcudart.so.13": longer}, "image on disk")), Unknown)
 
 
 def test_elsewhere_the_machine_may_have_it() -> None:
@@ -68,7 +74,10 @@ def test_elsewhere_the_machine_may_have_it() -> None:
 
 
 def test_another_library_may_serve_what_is_not_used() -> None:
-    found = {"libnvshmem_host.so.3": CudaLibrary(("torch/lib/x.so",), None), "libcudart.so.13": THERE}
+    found = {
+        "libnvshmem_host.so.3": CudaLibrary(("torch/lib/x.so",), None, (), True),
+        "libcudart.so.13": THERE,
+    }
     verdict = judged(CUDA_LIBRARIES, linking(found, "image on disk"))
     assert isinstance(verdict, Unknown) and "libnvshmem_host.so.3" in verdict.because
 

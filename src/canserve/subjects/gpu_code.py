@@ -48,3 +48,5 @@ class CudaLibrary:
     """Where a file of that very name lies; None: nowhere that was looked."""
     others: tuple[str, ...] = ()
     """Other versions of it that lie there: ``libcudart.so.13``."""
+    everywhere: bool = False
+    """Whether every file of the build was looked at: what was not found then is not in it."""

@@ -143,4 +143,18 @@ def test_an_image(tmp_path: Path, how: str) -> None:
     assert isinstance(build.cuda_needed, Known)
     assert build.cuda_needed.value["libcublas.so.12"].found == "usr/local/cuda-12.9/lib64/libcublas.so.12"
     assert build.cuda_needed.value["libcudart.so.12"].others == ("libcudart.so.13",)
+    assert not build.cuda_needed.value["libcudart.so.12"].everywhere  # all were in the usual folders
     assert known(read(f"oci:{layout.root}", tmp_path)) == known(build)
+
+
+def test_a_library_in_an_unusual_folder_of_an_image(tmp_path: Path) -> None:
+    files: dict[str, Member] = {f"usr/{path}": data for path, data in environment().items()}
+    files |= {"etc/ld.so.conf": b"", "opt/odd/lib/libcublas.so.12": b"\x7fELF"}
+    del files[f"usr/{SITE}/nvidia/cuda_runtime/lib/libcudart.so.12"]
+    layout = Layout(tmp_path / "image")
+    layout.add(layout.image([layer(files)]))
+    build = read(f"oci:{layout.root}", tmp_path)
+    assert isinstance(build.cuda_needed, Known)
+    assert build.cuda_needed.value["libcublas.so.12"].found == "opt/odd/lib/libcublas.so.12"
+    absent = build.cuda_needed.value["libcudart.so.12"]
+    assert absent.found is None and absent.everywhere

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from canserve.checks.case import Case
-from canserve.checks.machine.driver import CONTAINERS, wanted_cuda
+from canserve.checks.machine.driver import wanted_cuda
 from canserve.checks.machine.stated import machine_of, read_compiled
 from canserve.checks.names import some
 from canserve.checks.reader import Check, NotApplicable, Reader
@@ -69,7 +69,10 @@ def _absent(case: Case, absent: Mapping[str, CudaLibrary]) -> Verdict:
     other = f"; {', '.join(library.others)} is" if library.others else ""
     more = f", nor are {len(absent) - 1} others" if len(absent) > 1 else ""
     why = f"{certain.get(name, library.by[0])} links against {name}, which is not in it{more}{other}"
-    if certain and any(word in case.build.identity.origin for word in CONTAINERS):
+    linked_later = any(
+        other.startswith(f"{name}.") for other in library.others
+    )  # ldconfig makes the short name
+    if certain and library.everywhere and not linked_later:
         return No(why, f"use a build for the CUDA that is there, or add the libraries of CUDA {_major(name)}")
     return Unknown(why, f"look for it on the machine: ldconfig -p | grep {name}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,6 +13,7 @@ from canserve.probes.discover.environment import Environment, Place
 from canserve.probes.discover.look import Look
 from canserve.rules.gpu_code import cuda_library, packages
 from canserve.trees.names import below
+from canserve.trees.positions import Unpacking
 from canserve.trees.tree import Entry, Tree
 
 MAX_EXTENSIONS = 2_000
@@ -81,8 +82,18 @@ def _beside(environment: Environment, package: str, module: str) -> Iterator[Sha
                 yield Shared(place.look.tree, below(place.path, name), entry, package, name)
 
 
-def cuda_files(found: Found, listed: Iterator[Shared]) -> Mapping[str, str]:
-    """Libraries of the CUDA toolkit in the tree, by file name, and where each lies."""
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """CUDA's libraries in a tree."""
+
+    files: Mapping[str, str]
+    """By file name, where each lies."""
+    everywhere: bool
+    """Whether all files were looked at, and not only the usual folders."""
+
+
+def cuda_files(found: Found, listed: Iterable[Shared], wanted: Collection[str]) -> Libraries:
+    """Libraries of the CUDA toolkit; of an image everywhere, where one that is wanted is in no usual folder."""
     names: dict[str, str] = {}
     for shared in listed:
         names.setdefault(shared.path.rpartition("/")[2], shared.path)
@@ -92,7 +103,13 @@ def cuda_files(found: Found, listed: Iterator[Shared]) -> Mapping[str, str]:
     packed = (_packed(place) for place in sites)
     for path in chain(chain.from_iterable(packed), _of_system(look, found.environment)):
         names.setdefault(path.rpartition("/")[2], path)
-    return {name: path for name, path in names.items() if cuda_library(name)}
+    everywhere = False
+    if is_system(look) and isinstance(look.tree, Unpacking) and set(wanted) - names.keys():
+        whole = look.tree.listing()
+        everywhere = not whole.holes
+        for path in whole.entries:
+            names.setdefault(path.rpartition("/")[2], path)
+    return Libraries({name: path for name, path in names.items() if cuda_library(name)}, everywhere)
 
 
 def _packed(site: Place) -> Iterator[str]:

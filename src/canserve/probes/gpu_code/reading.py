@@ -111,21 +111,21 @@ def _cuda(
     read: Mapping[str, Fact[Extension]],
     look: tuple[Evidence, ...],
 ) -> Fact[Mapping[str, CudaLibrary]]:
-    there = cuda_files(found, iter(shared))
-    versions: dict[str, list[str]] = {}
-    for name in sorted(there):
-        if kind := cuda_library(name):
-            versions.setdefault(kind[0], []).append(name)
     wanted: dict[str, list[str]] = {}
     for shown, fact in read.items():
         for name in fact.value.needed if isinstance(fact, Known) else ():
             if cuda_library(name):
                 wanted.setdefault(name, []).append(shown)
+    there = cuda_files(found, shared, wanted)
+    versions: dict[str, list[str]] = {}
+    for name in sorted(there.files):
+        if kind := cuda_library(name):
+            versions.setdefault(kind[0], []).append(name)
     result = {}
     for name, by in sorted(wanted.items()):
         kind = cuda_library(name)
         others = tuple(other for other in versions.get(kind[0] if kind else "", ()) if other != name)
-        result[name] = CudaLibrary(tuple(by), there.get(name), others)
+        result[name] = CudaLibrary(tuple(by), there.files.get(name), others, there.everywhere)
     return Known(result, look)
 
 
