@@ -37,6 +37,8 @@ def command(spec: str | None, listed: bool, save: Path | None, form: str, offlin
         raise click.UsageError("Name one MACHINE, or ask for --list.")
     if save is not None and (listed or save.suffix != ".toml"):
         raise click.UsageError("--save takes one MACHINE, and a FILE that ends in .toml.")
+    if save is not None and spec is not None and Path(spec).resolve() == save.resolve():
+        raise click.UsageError("--save would replace the file that is read: name another FILE.")
     from canserve.api import Options, machine_names, read_nodes
     from canserve.render.machine_file import cluster_file
     from canserve.render.structure import machine_output, to_json

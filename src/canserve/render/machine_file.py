@@ -49,7 +49,7 @@ def _node(node: Node, names: dict[str, str], source: str) -> Iterator[str]:
             yield f"{key} = {_quoted(value)}"
     if node.internet is not None:
         yield f"internet = {str(node.internet).lower()}"
-    if node.address is not None:
+    if node.address is not None and node.machine.reached:
         yield "look = false"
     for field in FIELDS:
         text = _stated(field, getattr(node.machine, field))

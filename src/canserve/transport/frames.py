@@ -89,7 +89,7 @@ def compose(sections: Sequence[Section], marker: str) -> bytes:
         f"MARK={marker}\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
         "main() {\n"
         "  LC_ALL=C; LANG=C; export LC_ALL LANG; unset LANGUAGE CDPATH ENV\n"
-        "  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n"
+        "  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/usr/lib/wsl/lib; export PATH\n"
         "  cd /\n"
         f"  printf '\\n%s hello\\n' \"$MARK\"\n{calls}"
         "  printf '\\n%s bye\\n' \"$MARK\"\n"

@@ -203,7 +203,8 @@ def _look(subject: str, ran: Ran, seen: Output, watch: _Watch, jumps: tuple[str,
         evidence = Evidence(subject, how, why.why, whole=False, when=when)
         trouble = Missing(why.cause, f"{subject}: {why.why}", (evidence,), why.ask.replace("HOST", subject))
     elif not seen.ended:
-        why_cut = ran.stopped or f"the connection was cut (exit status {ran.status})"
+        what = "the shell ended early" if ran.argv == _LOCAL else "the connection was cut"
+        why_cut = ran.stopped or f"{what} (exit status {ran.status})"
         where = f"while asking for {seen.cut}" if seen.cut else f"after {len(seen.answers)} answers"
         evidence = Evidence(subject, how, f"{why_cut}, {where}", whole=False, when=when)
         cause = Cause.UNREADABLE if ran.stopped and "MiB" in ran.stopped else Cause.UNREACHED
