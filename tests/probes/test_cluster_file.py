@@ -80,6 +80,14 @@ def test_a_profile_without_its_prefix() -> None:
     assert isinstance(fact, Missing) and fact.ask == "if the profile was meant: profile:dgx-spark"
 
 
+def test_a_profile_without_its_prefix_offline_or_several_times() -> None:
+    fact = read_machine("h200", Way(offline=True)).gpu
+    assert isinstance(fact, Missing) and fact.ask == "if the profile was meant: profile:h200"
+    with pytest.raises(MachineError, match="8xb200 is no host; of a profile: 8xprofile:b200"):
+        read_nodes(["8xb200"], Way(offline=True))
+    assert read_nodes(["8xhost"], Way(offline=True))[0].name == "8xhost"
+
+
 def test_an_unknown_profile_names_near_ones() -> None:
     with pytest.raises(MachineError, match=r"profile:h2000.*h200"):
         read_machine("profile:h2000")

@@ -89,7 +89,7 @@ def _untold(subject: str) -> dict[str, Fact[Any]]:
             Cause.UNREACHED,
             f"{subject} was not looked at: offline",
             (look,),
-            "look without --offline, or name a profile",
+            _profile_meant(subject) or "look without --offline, or name a profile",
         )
     )
 

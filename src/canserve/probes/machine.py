@@ -104,6 +104,11 @@ def _several(target: str) -> tuple[int, str]:
     """``2xprofile:h200`` -> 2, ``profile:h200``; only before a profile, as hosts may be called anything."""
     match = re.fullmatch(r"([0-9]{1,6})\s*[x*]\s*(profile:.+)", target, re.IGNORECASE)
     if match is None:
+        bare = re.fullmatch(r"[0-9]{1,6}\s*[x*]\s*(.+)", target, re.IGNORECASE)
+        if bare is not None and profile(bare[1]) is not None:
+            raise MachineError(
+                f"{_plain(target)} is no host; of a profile: {target[: bare.start(1)]}{PREFIX}{bare[1]}"
+            )
         return 1, target
     if not 0 < int(match[1]) <= MAX_NODES:
         raise MachineError(f"{_plain(target)}: between 1 and {MAX_NODES} machines")
