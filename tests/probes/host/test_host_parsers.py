@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import RECORDED, answer, look, recorded
+from replayed import RECORDED, answer, look, recorded
 
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.host.amd import gfx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from machines import RECORDED, recorded
+from replayed import RECORDED, recorded
 
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.device import one_device
@@ -149,7 +149,7 @@ def test_rtx_4090_with_a_daemon_that_hangs() -> None:
 
 
 def test_an_accelerator_of_no_known_kind_goes_by_what_the_driver_prints() -> None:
-    from machines import answer
+    from replayed import answer
 
     gpus = answer("rtx-4090", "gpus")
     unknown = type(gpus)(0, gpus.out.replace(b"GeForce RTX 4090", b"Thing 1"), "", whole=True)
