@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from small_engine import CODE, SmallEngine, lay
 from archives import wheel_files, zipped
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, read_build
+from canserve.probes.gpu_code import reading
+from canserve.probes.gpu_code.elf import FormError
 from canserve.subjects.build import Build, Want
 from canserve.subjects.gpu_code import CudaLibrary, Extension, Unit
 from canserve.trees.cache import Cache
@@ -158,3 +161,32 @@ def test_a_library_in_an_unusual_folder_of_an_image(tmp_path: Path) -> None:
     assert build.cuda_needed.value["libcublas.so.12"].found == "opt/odd/lib/libcublas.so.12"
     absent = build.cuda_needed.value["libcudart.so.12"]
     assert absent.found is None and absent.everywhere
+
+
+def test_a_library_that_is_not_as_large_as_it_declares(tmp_path: Path) -> None:
+    files = wheel_files("vllm", "1.2", {f"vllm/{n}": t for n, t in CODE.items()})
+    data = bytearray(zipped({**files, "vllm/_C.abi3.so": OWN}))
+    at = data.rindex(b"vllm/_C.abi3.so") - 46  # its entry in the central directory
+    struct.pack_into("<I", data, at + 24, 0xFFFFFFF0)
+    path = tmp_path / "vllm-1.2-cp312-abi3-manylinux_2_28_aarch64.whl"
+    path.write_bytes(data)
+    build = read(str(path), tmp_path)
+    assert isinstance(build.gpu_code, Known)
+    fact = build.gpu_code.value["vllm/_C.abi3.so"]
+    assert isinstance(fact, Missing) and fact.cause is Cause.UNREADABLE
+
+
+def test_more_headers_than_patience(tmp_path: Path) -> None:
+    class Endless:
+        size = 1 << 40
+
+        def read(self, start: int, end: int) -> bytes:
+            return bytes(end - start)
+
+    patience = reading._Patience()
+    patience.left = 3
+    file = reading._Counted(Endless(), patience)
+    for _ in range(3):
+        file.read(0, 1)
+    with pytest.raises(FormError, match="reads"):
+        file.read(0, 1)

@@ -16,8 +16,12 @@ from canserve.probes.gpu_code.files import MAX_EXTENSIONS, Shared, Unlisted, cud
 from canserve.rules.gpu_code import cuda_library
 from canserve.subjects.gpu_code import CudaLibrary, Extension, Unit
 from canserve.trees.names import printable, unreadable
-from canserve.trees.positions import Positions, visit
+from canserve.trees.positions import Positions, Unpacking, visit
 
+MAX_READS = 500_000
+"""Small reads of all files of a build; torch, an engine and its kernels take 20,000."""
+MAX_UNPACKED = 24 << 30
+"""Bytes that are unpacked of one archive or image for it."""
 FORM = 1
 """Of what is kept of an extension; another one is not read."""
 _SHOWN = 3
@@ -73,6 +77,7 @@ def _read_all(
             read[each.shown] = Known(kept, (_seen(means.subject, each, kept),))
         else:
             trees.setdefault(id(each.tree), {})[each.path] = each
+    patience = _Patience()
     for wanted in trees.values():
 
         def use(path: str, file: Positions, wanted: Mapping[str, Shared] = wanted) -> None:
@@ -81,7 +86,7 @@ def _read_all(
                 foreign.append(each.shown)
                 return
             try:
-                extension = read_extension(file, each.package)
+                extension = read_extension(_Counted(file, patience), each.package)
             except FormError as error:
                 read[each.shown] = unreadable(means.subject, each.shown, str(error))
                 return
@@ -92,9 +97,35 @@ def _read_all(
         if size > 64 << 20:
             means.tell(f"{means.subject}: reading GPU code of {len(wanted)} files ({size / 1e6:.0f} MB)")
         tree = next(iter(wanted.values())).tree
+        if isinstance(tree, Unpacking) and size > MAX_UNPACKED:
+            why = f"{size} bytes of shared libraries, more than the {MAX_UNPACKED} that are unpacked"
+            read.update((each.shown, unreadable(means.subject, each.shown, why)) for each in wanted.values())
+            continue
         sizes = {path: each.entry.size for path, each in wanted.items()}
         for path, missing in visit(tree, sizes, use).items():
             read[wanted[path].shown] = missing
+
+
+class _Patience:
+    """How many more small reads all files of a build may take."""
+
+    def __init__(self) -> None:
+        self.left = MAX_READS
+
+
+class _Counted:
+    """A file whose reads are counted. Raises FormError when there were too many."""
+
+    def __init__(self, file: Positions, patience: _Patience) -> None:
+        self._file = file
+        self._patience = patience
+        self.size = file.size
+
+    def read(self, start: int, end: int) -> bytes:
+        self._patience.left -= 1
+        if self._patience.left < 0:
+            raise FormError(f"more than {MAX_READS} reads for the shared libraries of one build")
+        return self._file.read(start, end)
 
 
 def _seen(subject: str, shared: Shared, extension: Extension) -> Evidence:
