@@ -115,6 +115,20 @@ def test_check_and_plan_on_a_machine_that_is_looked_at(spark: Loopback, root: Pa
     assert json.loads(live.stdout)
 
 
+def test_what_is_said_of_a_machine_that_was_not_looked_at_is_marked(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "away.toml"
+    file.write_text('[nodes.a]\naddress = "no-such-machine.invalid"\nprofile = "dgx-spark"\n')
+    model = str(root / "examples" / "founding" / "model")
+    done = run("plan", model, "--on", str(file), "--offline", "--format", "json")
+    assert "a (" in done.stdout and "was not looked at, what is said of it is taken" in done.stdout, (
+        done.stderr
+    )
+    build = str(tmp_path / "no-build")
+    done = run("check", model, "--build", build, "--on", str(file), "--offline", "--format", "json")
+    (report,) = json.loads(done.stdout)["builds"]
+    assert any("was not looked at" in note for note in report["notes"])
+
+
 def test_a_machine_that_cannot_be_reached_is_unknown(spark: Loopback, tmp_path: Path) -> None:
     refused = run("machine", "nobody-of-that-name@spark-1", **path(spark))
     assert refused.returncode == 3 and "the login was refused" in refused.stdout

@@ -118,7 +118,9 @@ def check(
         for arch, group in by_arch(machines, options.arch):
             reading = open_build(target, want, options, arch)
             cost += reading.cost
-            judged.append(judge(Judged(subject, reading, group, on, wish)))
+            report = judge(Judged(subject, reading, group, on, wish))
+            unseen = (machine.unseen for machine in group)
+            judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
     return Report(subject, tuple(judged), cost)
 
 

@@ -185,6 +185,7 @@ def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str
         notes.append(
             f"deployments of more than {MOST_RANKS} accelerators are planned only where --dp names them"
         )
+    notes += [why for host in machines.hosts if (why := host.machine.unseen) is not None]
     if bare := [host.name for host in machines.hosts if host.gpus == 0]:
         notes.append(f"{', '.join(bare[:4])}: no accelerator is there, so that nothing is placed on it")
     guessed = [host.name for host in machines.hosts if not host.stated]

@@ -110,3 +110,11 @@ class Machine:
         """Whether it was looked at, or is known from a file alone; False: it could not be looked at."""
         # The first question of every look, which every machine that runs a script can answer.
         return self.clock_skew is NOT_LOOKED or isinstance(self.clock_skew, Known)
+
+    @property
+    def unseen(self) -> str | None:
+        """Why it could not be looked at, in a line; None: it was, or there was no need."""
+        fact = self.clock_skew
+        if self.reached or not isinstance(fact, Missing):
+            return None
+        return f"{fact.why}; what was said of it before is taken"
