@@ -14,6 +14,8 @@ from canserve.index.shelf import Shelf, ShelfError, unpack
 from canserve.trees.cache import default_folder
 
 SUFFIX = ".index"
+MAX_BYTES = 16 << 20
+"""An index is some ten thousand bytes long."""
 HELP = "`canserve index update` writes it anew"
 _problems: dict[str, None] = {}
 
@@ -44,7 +46,7 @@ def read_from(folder: Path, project: str) -> Shelf | None:
     """The index in a folder; None: there is none. Raises ShelfError, which names the file and what helps."""
     path = folder / f"{project}{SUFFIX}"
     try:
-        shelf = unpack(path.read_bytes())
+        shelf = unpack(_read(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -54,6 +56,19 @@ def read_from(folder: Path, project: str) -> Shelf | None:
     if shelf.project != project:
         raise ShelfError(f"{path}: index data of {shelf.project}; {HELP}")
     return shelf
+
+
+def _read(path: Path) -> bytes:
+    """The whole file. Raises ShelfError for what is none, or larger than any index."""
+    if not path.is_file():
+        if path.exists():
+            raise ShelfError("not a file")
+        raise FileNotFoundError(path)
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ShelfError(f"larger than {MAX_BYTES} bytes")
+    return data
 
 
 @cache

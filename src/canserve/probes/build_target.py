@@ -183,7 +183,11 @@ def _open_path(path: Path, target: str, means: Means) -> Opened | Missing:
         names = ", ".join(engine.name for engine in means.engines)
         ask = f"name a release ({names}, as NAME==VERSION), a wheel, an environment or a source tree"
         typed = re.split(r"[^\w-]", target, maxsplit=1)[0]
-        if near := get_close_matches(typed.lower(), [engine.name for engine in means.engines], n=1):
+        near = get_close_matches(typed.lower(), [engine.name for engine in means.engines], n=1)
+        if near == [typed]:
+            return Missing(Cause.UNAVAILABLE, f"{subject}: no such file or folder, and no release's version",
+                           (Evidence(subject, subject, "not there"),), f"write {typed}==VERSION")  # fmt: skip
+        if near:
             ask = f"did you mean {near[0]}{target[len(typed) :]}? Or {ask}"
         return Missing(Cause.UNAVAILABLE, f"{subject}: no such file or folder, and no engine of that name",
                        (Evidence(subject, subject, "not there"),), ask)  # fmt: skip

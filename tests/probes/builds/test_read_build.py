@@ -171,6 +171,16 @@ def test_a_release_that_is_not_there(site: Site, options: BuildOptions) -> None:
     assert (missing.cause, missing.why) == (Cause.UNAVAILABLE, "the index has no eng ==9; nearest: 1.2")
 
 
+@pytest.mark.parametrize(
+    ("target", "ask"), [("eng==abc", "write eng==VERSION"), ("engg==1.2", "did you mean eng==1.2?")]
+)
+def test_a_name_without_a_version_is_not_corrected_into_itself(
+    options: BuildOptions, target: str, ask: str
+) -> None:
+    found = read_build(target, Want(), options).build
+    assert isinstance(found, Missing) and (found.ask or "").startswith(ask)
+
+
 def test_a_local_wheel(tmp_path: Path, options: BuildOptions) -> None:
     (tmp_path / NAME).write_bytes(WHEEL)
     for target in (str(tmp_path / NAME), (tmp_path / NAME).as_uri(), f"eng @ {tmp_path / NAME}"):
