@@ -165,12 +165,14 @@ def test_chunks_of_zstd(registry: Registry, tmp_path: Path, prefix: str) -> None
     assert image.tree.read("usr/lib/libtorch.so") == LARGE["usr/lib/libtorch.so"]
 
 
-@pytest.mark.parametrize("form", ["eStargz", "zstd:chunked"])
+@pytest.mark.parametrize("form", ["eStargz", "zstd:chunked", "plain"])
 def test_large_files_by_position(registry: Registry, tmp_path: Path, form: str) -> None:
     files = {**LARGE, **FILES}
     if form == "eStargz":
         blob, digest = stargz(files)
         annotations = {"containerd.io/snapshot/stargz/toc.digest": digest}
+    elif form == "plain":
+        blob, annotations = packed(layer(files), "gzip"), {}
     else:
         blob, annotations = chunked(files, "io.github.containers.zstd-chunked.")
     registry.image([registry.blob(blob, annotations)])
