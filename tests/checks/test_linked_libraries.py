@@ -16,7 +16,7 @@ from canserve.checks.machine.cuda_libraries import CUDA_LIBRARIES
 from canserve.checks.machine.libc import LIBC
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import NOT_ASKED, CudaLibrary, Extension
-from canserve.verdict import No, Unknown, Yes
+from canserve.verdict import Finding, No, Unknown, Yes
 
 UNREADABLE = Missing(Cause.UNREADABLE, "eng/_C.so: it ends before its size")
 ALONE = Missing(Cause.UNREACHED, "not an environment, so torch is not beside it")
@@ -89,6 +89,20 @@ def test_a_wheel_runs_with_the_libraries_of_its_torch() -> None:
     verdict = judged(CUDA_LIBRARIES, older)
     assert isinstance(verdict, Unknown) and "CUDA 12.8" in verdict.because and "CUDA 13" in verdict.ask
     assert "elsewhere" in skipped(CUDA_LIBRARIES, linking({"libnvrtc.so.13": ABSENT}, "wheel", ALONE))
+
+
+def test_a_wheel_that_requires_the_runtime_itself() -> None:
+    """lmdeploy 0.18.0 links against CUDA 12 and requires it, whatever its torch is made for."""
+    twelve = {"libcudart.so.12": CudaLibrary(("eng/_C.so",), None)}
+    verdict = judged(CUDA_LIBRARIES, linking(twelve, "wheel", ALONE, "nvidia-cuda-runtime-cu12"))
+    assert isinstance(verdict, Yes) and "nvidia-cuda-runtime-cu12" in verdict.because
+    other = linking(twelve, "wheel", ALONE, "nvidia-cuda-runtime-cu12; extra == 'cuda'")
+    assert not isinstance(judged_or_skipped(other), Yes)
+
+
+def judged_or_skipped(found: Case) -> object:
+    one = CUDA_LIBRARIES.judge(found)
+    return one.verdict if isinstance(one, Finding) else one
 
 
 def test_links_that_nobody_read_or_that_cannot_be_read() -> None:

@@ -94,7 +94,7 @@ def test_names_of_cudas_libraries() -> None:
 def test_the_table_and_the_examples_in_the_code() -> None:
     assert doctest.testmod(gpu_code).failed == 0
     assert [name for name, package in packages().items() if package.essential] == ["torch"]
-    for section in ("family", "alone", "generic", "package", "library"):
+    for section in ("family", "alone", "generic", "package", "runtime", "library"):
         assert all(row.source for row in load(gpu_code.FILE).rows(section))
     for row in load(gpu_code.FILE).rows("family"):
         made_for = Capability.parse(row.text("target").rstrip("f"))

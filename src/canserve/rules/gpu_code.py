@@ -125,6 +125,11 @@ def cuda_library(file_name: str) -> tuple[str, str] | None:
     return found[1], found[2]
 
 
+def runtime_packages(major: str) -> tuple[Row, ...]:
+    """Rows of the packages that bring the runtime of a major release of CUDA."""
+    return tuple(row for row in load(FILE).rows("runtime") if row.text("major") == major)
+
+
 @cache
 def _libraries() -> frozenset[str]:
     return frozenset(name for row in load(FILE).rows("library") for name in row.texts("names"))

@@ -9,8 +9,9 @@ from canserve.checks.machine.driver import wanted_cuda
 from canserve.checks.machine.stated import machine_of, read_compiled
 from canserve.checks.names import some
 from canserve.checks.reader import Check, NotApplicable, Reader
+from canserve.engines.requirements import requirement
 from canserve.facts import Known, Missing
-from canserve.rules.gpu_code import cuda_library, packages
+from canserve.rules.gpu_code import cuda_library, packages, runtime_packages
 from canserve.subjects.build import CudaLibrary
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -48,6 +49,16 @@ def _by_torch(reader: Reader, case: Case, absent: Mapping[str, CudaLibrary]) -> 
     runtimes = [name for name in absent if name.startswith(RUNTIME)]
     if not runtimes:
         raise NotApplicable("only a part of an installation, so that what it links against lies elsewhere")
+    requires = reader.read(case.build.identity.requires)
+    brought = {name: row for name in runtimes for row in runtime_packages(_major(name))
+               if requirement(requires, row.text("package")) is not None}  # fmt: skip
+    if len(brought) == len(runtimes):
+        packages_of = ", ".join(row.text("package") for row in brought.values())
+        for name, row in brought.items():
+            reader.cite((row.evidence(f"{row.text('package')} brings {name}"),))
+        return Yes(
+            f"its extensions link against {', '.join(runtimes)}, which {packages_of} brings: it requires that"
+        )
     wanted = wanted_cuda(reader, case, machine_of(case))
     if isinstance(wanted, Unknown):
         return wanted
