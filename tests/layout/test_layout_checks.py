@@ -11,7 +11,7 @@ from spread import BLOCK_FP8, LLAMA, MOE, SEEN, build, model, question
 
 from canserve.checks import CHECKS
 from canserve.checks.case import Case, Deployment
-from canserve.checks.layout import judge
+from canserve.checks.layout import disk_holds, judge
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.layout import Layout, layouts
 from canserve.layout.judged import Judged
@@ -436,3 +436,8 @@ def test_attention_of_replicas_is_kept_apart_by_classes_that_are_known_to() -> N
     old = question(MOE, engine="sglang", version="0.4.6")
     assert isinstance(judged("data-parallel-allowed", old, 2, 1, 4, 8), Unknown)
     assert isinstance(judged("data-parallel-allowed", question(MOE), 2, 1, 4, 8), Yes)
+
+
+def test_the_weights_of_a_model_are_added_up_once_for_all_its_plans() -> None:
+    subject = model(LLAMA)
+    assert disk_holds.implied_bytes(subject) is disk_holds.implied_bytes(subject)

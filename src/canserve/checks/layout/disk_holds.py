@@ -6,10 +6,12 @@ from canserve.checks.case import Case
 from canserve.checks.layout.deployed import placed
 from canserve.checks.machine.stated import read_stated
 from canserve.checks.reader import Check, NotApplicable, Reader
-from canserve.facts import Cause, Known, Missing
+from canserve.facts import Cause, Fact, Known, Missing, derive
+from canserve.memory.remembered import per_model
 from canserve.memory.weights.implied import implied
 from canserve.subjects.host import CachedModel
 from canserve.subjects.machine import NOT_LOOKED, Machine
+from canserve.subjects.model import Model
 from canserve.units import Bytes
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -67,10 +69,16 @@ def _weights(reader: Reader, case: Case) -> int:
     stored = case.model.parameters
     if isinstance(stored, Known):
         return reader.read(stored).bytes
-    tensors = implied(case.model)
-    if not isinstance(tensors, Known):
-        raise NotApplicable(f"{tensors.why}: see weights-fit")
-    return sum(tensor.bytes for tensor in reader.read(tensors))
+    size = implied_bytes(case.model)
+    if isinstance(size, Missing):
+        raise NotApplicable(f"{size.why}: see weights-fit")
+    return reader.read(size)
+
+
+@per_model
+def implied_bytes(model: Model) -> Fact[int]:
+    """Of many thousand tensors, for every plan of the model."""
+    return derive(implied(model), lambda tensors: sum(tensor.bytes for tensor in tensors))
 
 
 CHECK = Check(
