@@ -196,6 +196,7 @@ def test_stages_hold_their_own_layers() -> None:
         (LLAMA, {"enable_lora": True}, "enable_lora takes memory for adapters"),
         (LLAMA, {"kv_cache_dtype": "fp3"}, "kv_cache_dtype"),
         (LLAMA, {"speculative_config": "{"}, "speculative_config"),
+        (LLAMA, {"compilation_config": {"cudagraph_capture_sizes": [-1]}}, "cudagraph_capture_sizes"),
     ],
 )
 def test_what_is_missing_is_named(config: dict[str, Any], options: dict[str, Any], words: str) -> None:

@@ -177,6 +177,8 @@ def _graph_sizes(options: Options, batch: Batch, drafted: int) -> int:
         return 0
     listed = options.get("cudagraph_capture_sizes") or compilation.get("cudagraph_capture_sizes")
     if isinstance(listed, list | tuple):
+        if not all(type(size) is int and size > 0 for size in listed):
+            raise BadOption("cudagraph_capture_sizes", listed, "a list of whole numbers above zero")
         return len(listed)
     most = Options(compilation).number("max_cudagraph_capture_size") or options.number(
         "max_cudagraph_capture_size"
