@@ -12,6 +12,7 @@ from canserve.rules.machines import FIELDS, KIND, PREFIX, kind, profile
 from canserve.subjects.cluster import Node
 from canserve.subjects.machine import NOT_LOOKED, Machine
 from canserve.trees.fanout import fanout
+from canserve.units import Bytes
 
 LOCAL = "local"
 WIDTH = 32
@@ -103,6 +104,8 @@ def merged(described: Machine, read: Mapping[str, Fact[Any]]) -> Machine:
     """What was read wins; what was not is as the file, its profile, or the accelerator's own kind says."""
     name, looked = read.get("gpu"), read.get("accelerators")
     own = kind(name.value) if isinstance(name, Known) else None
+    if own is not None and not _as_large(own.memory, read.get("reported_memory")):
+        own = None  # sold under one name with more memory or less
     foreign = _of_another_kind(described, read, own)
     facts: dict[str, Fact[Any]] = {}
     for field in fields(Machine):
@@ -114,11 +117,14 @@ def merged(described: Machine, read: Mapping[str, Fact[Any]]) -> Machine:
         if isinstance(here, Known) or (here is not None and denied):
             facts[field.name] = here
             continue
-        options = [] if foreign and field.name in KIND and _by_profile(said) else [said]
+        if foreign and field.name in KIND and _by_profile(said):
+            why = f"{described.subject}: its accelerators are not those of {said.evidence[0].subject}"
+            said = Missing(Cause.UNAVAILABLE, why, said.evidence, "correct the profile in the cluster file")
+        options = [said]
         if own is not None and field.name in KIND:
             options.append(getattr(own, field.name))
         known = next((fact for fact in options if isinstance(fact, Known)), None)
-        facts[field.name] = known or here or _best([said, *options])
+        facts[field.name] = known or here or _best(options)
     return Machine(described.subject, **facts)
 
 
@@ -135,8 +141,20 @@ def _of_another_kind(described: Machine, read: Mapping[str, Fact[Any]], own: Mac
         here, said = read.get(field), getattr(described, field)
         if isinstance(here, Known) and isinstance(said, Known) and here.value != said.value:
             return True
+    if _by_profile(described.memory) and not _as_large(described.memory, read.get("reported_memory")):
+        return True
     named = described.gpu
     return own is not None and isinstance(named, Known) and _by_profile(named) and named != own.gpu
+
+
+def _as_large(nominal: Fact[Bytes], reported: Fact[Bytes] | None) -> bool:
+    """Whether what is sold so can be what the driver reports; where one of them is not told it can.
+
+    Nominal figures are 0.93 (80 GB of H100) to 1.0 (T4) of what drivers report; another size is far from that.
+    """
+    if not isinstance(nominal, Known) or not isinstance(reported, Known):
+        return True
+    return 0.85 * reported.value.count < nominal.value.count < 1.15 * reported.value.count
 
 
 def _best(options: Sequence[Fact[Any]]) -> Fact[Any]:

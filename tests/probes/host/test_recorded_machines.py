@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from replayed import RECORDED, recorded
+from replayed import RECORDED, answer, recorded
 
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.memory.device import one_device
@@ -149,8 +149,6 @@ def test_rtx_4090_with_a_daemon_that_hangs() -> None:
 
 
 def test_an_accelerator_of_no_known_kind_goes_by_what_the_driver_prints() -> None:
-    from replayed import answer
-
     gpus = answer("rtx-4090", "gpus")
     unknown = type(gpus)(0, gpus.out.replace(b"GeForce RTX 4090", b"Thing 1"), "", whole=True)
     machine = recorded("rtx-4090", gpus=unknown)
@@ -222,3 +220,14 @@ def test_a_profile_of_another_kind_is_not_believed() -> None:
     assert machine.bandwidth.evidence[0].subject == "profile:h100"
     assert value(machine.fp4) is False and value(machine.unified_memory) is False
     assert str(value(machine.compute)) == "BF16 1 TFLOP/s"  # stated of this machine, not of a kind
+
+
+def test_another_size_under_the_same_name_is_another_kind() -> None:
+    gpus = answer("h100", "gpus")
+    larger = type(gpus)(0, gpus.out.replace(b"81559", b"97871"), "", whole=True)
+    for stated in ("", 'profile = "h100"'):
+        machine = recorded("h100", stated, gpus=larger)
+        assert value(machine.reported_memory) == Bytes(97871 << 20)
+        for fact in (machine.memory, machine.visible_memory, machine.bandwidth):
+            assert isinstance(fact, Missing)
+    assert value(recorded("h100", 'profile = "h100"').memory) == Bytes.parse("80 GB")
