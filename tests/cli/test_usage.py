@@ -26,7 +26,6 @@ def test_version_and_help_go_to_stdout() -> None:
     [
         (["chek"], "Did you mean check, checks or cache?"),
         (["check"], "Missing argument 'MODEL'"),
-        (["check", "m"], "Missing option '-b' / '--build'"),
         (["check", "m", "--biuld", "x"], "--build"),
         (["check", "m", "x==1"], "Did you mean --build x==1?"),
         (

@@ -28,7 +28,7 @@ into_option = click.option(
 
 @click.group("index")
 def command() -> None:
-    """What every release of every engine supports: shipped with canserve, kept fresh here.
+    """What every release of every engine supports; kept fresh here.
 
     \b
     canserve index update           read the releases that are new
