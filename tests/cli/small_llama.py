@@ -17,6 +17,7 @@ class EngineArgs:
         parser.add_argument("--max-model-len", type=int)
         parser.add_argument("--gpu-memory-utilization", type=float)
         parser.add_argument("--max-num-seqs", type=int)
+        parser.add_argument("--max-num-batched-tokens", type=int)
         parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8"])
         parser.add_argument("--enforce-eager", action="store_true")
         parser.add_argument("--quantization", type=str)

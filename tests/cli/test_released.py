@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import resource
 import socket
-import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 import tiny
-from command import COMMAND, environment, run
+from command import COMMAND, run
 
 import canserve
 from canserve.index import projects
@@ -19,14 +17,6 @@ from canserve.render.schemas import schema_text
 from terminal import on_terminal
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}
-
-
-def seconds(*arguments: str) -> float:
-    """Processor time of the command, user and system, by what the system counts for the child."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*COMMAND, *arguments], capture_output=True, env=environment(), check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_since_says_listed_and_usable() -> None:
@@ -145,11 +135,10 @@ def test_matrix_of_quantization_methods() -> None:
     assert run("matrix", "--quantization", "fp8", "--arch", "x").returncode == 2
 
 
-def test_matrix_page_is_small_and_quick() -> None:
+def test_matrix_page_is_small() -> None:
     page = run("matrix", "--format", "html").stdout
     assert page.startswith("<!doctype html>")
     assert len(page.encode()) < 1_000_000
-    assert min(seconds("matrix", "--format", "html") for _ in range(3)) < 1
 
 
 def test_check_without_a_build_takes_the_newest_suitable(tmp_path: Path) -> None:
@@ -231,10 +220,3 @@ def test_the_same_answers_from_python() -> None:
     with pytest.raises(canserve.UnknownNameError) as error:
         canserve.since("Qwen3NextForCausalL")
     assert error.value.nearest[0] == "Qwen3NextForCausalLM"
-
-
-def test_check_from_the_index_is_quick(tmp_path: Path) -> None:
-    model = str(tiny.model(tmp_path / "model", "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration"))
-    arguments = ("check", model, "--offline", "--on", "profile:dgx-spark")
-    run(*arguments)
-    assert min(seconds(*arguments) for _ in range(3)) < 1.5

@@ -211,7 +211,10 @@ def test_a_release_that_nobody_can_tell_is_unknown(version: str) -> None:
 
 
 def test_as_many_sequences_as_tokens_of_a_step_may_run() -> None:
-    assert held(request(LLAMA, "0.25.1", {"max_num_seqs": 256, "max_num_batched_tokens": 256}), 15)
+    assert (
+        held(request(LLAMA, "0.25.1", {"max_num_seqs": 256, "max_num_batched_tokens": 256}), 15).sequences
+        == 256
+    )
     assert held(request(LLAMA, "0.25.1", {"max_num_batched_tokens": 16}), 15).sequences == 16
 
 
