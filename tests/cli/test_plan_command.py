@@ -238,6 +238,10 @@ def test_many_sequences_at_once_are_asked_for(here: Path) -> None:
     plan = planned(here, "--tp", "1", "--context", "1024", "--concurrency", "500")["plans"][0]
     assert "--max-num-seqs 500" in plan["commands"][0]["line"]
     assert plan["max_concurrency"]["low"] >= 500
+    many = planned(
+        here, "--tp", "1", "--context", "32", "--concurrency", "9000", "-e", "enforce_eager", code=0
+    )
+    assert "--max-num-seqs 9000 --max-num-batched-tokens 9000" in many["plans"][0]["commands"][0]["line"]
     few = planned(here, "--tp", "1", "--context", "131072", "--concurrency", "100000", code=1)["plans"][0]
     assert "cache-fits-context" in [f["check"] for f in few["findings"] if f["verdict"] == "no"]
 

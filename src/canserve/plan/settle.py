@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from canserve.engines.starting import option_names
-from canserve.facts import Fact, Missing
+from canserve.facts import Fact, Known, Missing
 from canserve.memory.quantity import GIB
 from canserve.memory.request import RankMemory, Serving
 from canserve.plan.candidate import Candidate
@@ -26,6 +26,7 @@ def settled(it: Candidate) -> tuple[Candidate, Fact[Serving], tuple[str, ...]]:
         it = _with(it, names["context"], it.wishes.context)
     if (it.wishes.concurrency or 0) > SEQUENCES and "sequences" in names:
         it = _with(it, names["sequences"], it.wishes.concurrency)
+        it = _stepped(it, names.get("step"))
     serving = it.serving()
     for choose in (_utilisation, _sequences, _context):
         if isinstance(serving, Missing):
@@ -35,6 +36,14 @@ def settled(it: Candidate) -> tuple[Candidate, Fact[Serving], tuple[str, ...]]:
             notes.append(note)
             serving = it.serving()
     return it, serving, tuple(notes)
+
+
+def _stepped(it: Candidate, name: str | None) -> Candidate:
+    """With steps of a token for each sequence, where the engine's default step is smaller and refuses that."""
+    if name is None or isinstance(it.serving(), Known):
+        return it
+    wider = _with(it, name, it.wishes.concurrency)
+    return wider if isinstance(wider.serving(), Known) else it
 
 
 def _with(it: Candidate, name: str, value: object) -> Candidate:

@@ -21,14 +21,14 @@ def context(reader: Reader, case: Case) -> Verdict:
         fewer = f"ask for a context of at most {int(most.low)} tokens, or spread it over more accelerators"
     if most.high < found.context:
         return No(f"{found.context} tokens do not fit: at most {int(most.value)} do; {left}", fewer)
+    at_once = found.max_concurrency
+    words = f"{_span(at_once, 1)} sequences of {found.context} tokens fit at once; {left}"
+    if wanted > 1 and at_once.high < wanted:
+        return No(words, f"ask for at most {max(int(at_once.low), 1)} at once, or for shorter ones")
     if most.low < found.context:
         return Unknown(
             f"{found.context} tokens may not fit: {_span(most)} do; {left}", f"start it once, or {fewer}"
         )
-    at_once = found.max_concurrency
-    words = f"{_span(at_once, 1)} sequences of {found.context} tokens fit at once; {left}"
-    if wanted > 1 and at_once.high < wanted:
-        return No(words, f"ask for at most {int(at_once.low)} at once, or for shorter ones")
     if wanted > 1 and at_once.low < wanted:
         return Unknown(words, f"start it once, or ask for at most {int(at_once.low)} at once")
     return Yes(words)

@@ -19,6 +19,7 @@ OPTIONS = {
     "context": "max_model_len",
     "utilisation": "gpu_memory_utilization",
     "sequences": "max_num_seqs",
+    "step": "max_num_batched_tokens",
 }
 """What a plan sets, under vLLM's names."""
 DEGREES = frozenset({
