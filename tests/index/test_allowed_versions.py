@@ -7,7 +7,7 @@ from packaging.specifiers import SpecifierSet
 
 from canserve.facts import Known, Missing
 from canserve.index import projects, release_history, transformers_table
-from canserve.subjects.library import Transformers
+from canserve.subjects.transformers import Transformers
 
 VERSIONS = ("4.51.0", "4.51.0+local", "4.51.0.post1", "4.51", "5.0.0rc1", "5.0.0", "5.1.0", "not-a-version")
 

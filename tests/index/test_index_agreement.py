@@ -19,7 +19,6 @@ from canserve.engines.transformers import read_table
 from canserve.engines.transformers.reading import Library
 from canserve.facts import Known, Missing
 from canserve.index.engine_rows import read_engine
-from canserve.index.library_rows import pairs_of, recorded_pairs, tables_of
 from canserve.index.places import shipped, shipped_names
 from canserve.index.rebuild import build_at
 from canserve.index.rows import ALARM, Release, Row, listed_before, rows_of
@@ -27,6 +26,7 @@ from canserve.index.sources import projects, releases_of
 from canserve.index.tables import names_of
 from canserve.index.transformers_releases import PROJECT as LIBRARY
 from canserve.index.transformers_releases import ShippedTable
+from canserve.index.transformers_rows import pairs_of, recorded_pairs, tables_of
 from canserve.probes.build import BuildOptions
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.cache import Cache

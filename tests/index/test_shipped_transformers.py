@@ -13,10 +13,10 @@ from canserve.engines.sources import Sources
 from canserve.engines.transformers import read_table
 from canserve.engines.transformers.reading import Library
 from canserve.facts import Known, Missing
-from canserve.index.library_rows import tables_of
 from canserve.index.rows import Release, Row, shelve
 from canserve.index.shelf import pack, unpack
 from canserve.index.transformers_releases import ShippedTable
+from canserve.index.transformers_rows import tables_of
 from canserve.subjects.build import TransformersTable
 
 OLD = {

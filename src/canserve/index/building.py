@@ -21,11 +21,11 @@ from canserve.engines.static.collection import no_collection
 from canserve.engines.transformers.names import PACKAGE
 from canserve.facts import Cause, Fact, Missing
 from canserve.index.journal import Journal
-from canserve.index.library_rows import Pair, pairs_of
 from canserve.index.places import SUFFIX, loaded, read_from, user_folder, worth
 from canserve.index.rows import ALARM, Release, Row, listed_before, rows_of, shelve
 from canserve.index.shelf import Shelf, ShelfError, pack
 from canserve.index.sources import Means, Project, ReadOne, projects, releases_of
+from canserve.index.transformers_rows import Pair, pairs_of
 from canserve.probes.build import BuildOptions
 from canserve.trees.archive.remote import Place
 from canserve.trees.fanout import fanout

@@ -13,9 +13,9 @@ from canserve.engines.transformers.names import PACKAGE
 from canserve.engines.transformers.outline import Outline
 from canserve.facts import Missing
 from canserve.index.engine_rows import read_engine
-from canserve.index.library_rows import OLDEST, Pair, read_library, recorded_pairs, with_answers
 from canserve.index.rows import Release, Row, release_of
 from canserve.index.transformers_releases import PROJECT as LIBRARY
+from canserve.index.transformers_rows import OLDEST, Pair, read_library, recorded_pairs, with_answers
 from canserve.probes.build import BuildOptions
 from canserve.trees.archive.remote import Place
 from canserve.trees.index.choose import Choice, choose

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.gguf import NO_CONVERTER, Converted, Converter, GgufVocabularies
 from canserve.subjects.gpu_code import CudaLibrary, Extension
-from canserve.subjects.library import Transformers, TransformersTable
 from canserve.subjects.site import Site
+from canserve.subjects.transformers import Transformers, TransformersTable
 
 __all__ = [
     "CAPABILITIES",

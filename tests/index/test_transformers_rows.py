@@ -8,9 +8,9 @@ from packaging.version import Version
 from small_index import SmallIndex
 
 from canserve.facts import Missing
-from canserve.index.library_rows import Pair, pairs_of, read_library, recorded_pairs, with_answers
 from canserve.index.rows import Release, Row, release_of
 from canserve.index.shelf import Shelf
+from canserve.index.transformers_rows import Pair, pairs_of, read_library, recorded_pairs, with_answers
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
 from canserve.trees.index.pages import File
