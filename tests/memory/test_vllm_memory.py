@@ -322,3 +322,25 @@ def test_graphs_of_latent_attention_grow_with_its_heads() -> None:
         assert graphs.low / GIB <= printed <= graphs.high / GIB
     plain = held(request({**LLAMA, "num_hidden_layers": 9}, "0.25.1", {}), 5).ranks[0].graphs
     assert plain.value < GIB
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"speculative_config": {"method": "eagle3", "model": "draft", "num_speculative_tokens": 3}},
+            "draft",
+        ),
+        ({"speculative_config": '{"model": "draft"}'}, "draft model"),
+        ({"speculative_config": "{"}, "is not JSON"),
+        ({"block_size": 7}, "multiples of 8"),
+    ],
+)
+def test_what_is_not_followed_is_unknown(options: dict[str, Any], words: str) -> None:
+    found = serving(request(LLAMA, "0.25.1", options), gib(15))
+    assert isinstance(found, Missing) and words in found.why
+    for fine in (
+        {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}},
+        {"block_size": 32},
+    ):
+        assert isinstance(serving(request(LLAMA, "0.25.1", fine), gib(15)), Known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from canserve.memory.options import Options
 from canserve.memory.unserved import Unserved
 
 CONFIG = "changes the model's config"
@@ -27,8 +28,19 @@ UNFOLLOWED: Mapping[str, str] = {
 UNSET = (None, False, 0, "", "0", "0.0", "false", "False", "{}", "none", "auto")
 
 
+DRAFTS = ("speculative_draft_model_path", "speculative_model")
+"""Options that name a model of its own for drafts; one that predicts with its own layers is counted."""
+
+
 def refuse_unfollowed(options: Mapping[str, object]) -> None:
-    """Raises Unserved where such an option is set."""
+    """Raises Unserved where such an option is set, and BadOption where one cannot be read."""
     for name, what in UNFOLLOWED.items():
         if (value := options.get(name)) not in UNSET and value not in ({}, []):
             raise Unserved(f"{name} {what}, and what it needs then is not known here")
+    config = Options(options).table("speculative_config") or {}
+    name, draft = next(
+        ((name, options[name]) for name in DRAFTS if options.get(name) not in UNSET),
+        ("speculative_config", config.get("model")),
+    )
+    if draft:
+        raise Unserved(f"{name} names a draft model, {draft!r:.60}, whose memory is not known here")

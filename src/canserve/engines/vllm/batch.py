@@ -216,7 +216,7 @@ def _cache(request: Request, options: Options, rules: Rules, model: ModelFacts, 
         states=_state_dtypes(options, rules, model, plain),
         mode=_mode(options, rules, model),
         checkpoints=_checkpoints(rules, model, major),
-        block=options.number("block_size"),
+        block=_block(options),
         length=length,
         drafted=0,
         major=major,
@@ -301,3 +301,16 @@ def _notes(request: Request, options: Options, rules: Rules, drafting: _Drafting
             f"memory rules of vllm {rules.beyond} are applied, the newest that they were compared with"
         )
     return tuple(notes)
+
+
+def _block(options: Options) -> int | None:
+    """Tokens of a block, as the user set it.
+
+    Source: vLLM 0.25.1, v1/attention/backends: ``get_supported_kernel_block_sizes`` are multiples of 8 or 16, or 1.
+    """
+    block = options.number("block_size")
+    if block is not None and block != 1 and (block % 8 or not block):
+        raise BadOption(
+            "block_size", block, "a number of tokens that attention back ends take: multiples of 8"
+        )
+    return block
