@@ -86,8 +86,10 @@ def _read(target: str, purpose: Purpose) -> Reading:
     A release that cannot be reached is taken from the index as a whole, and that is said.
     """
     want = _want(purpose)
-    arch = by_arch(purpose.machines, purpose.options.arch)[0][0]
+    arch, *others = (arch for arch, _ in by_arch(purpose.machines, purpose.options.arch))
     reading = open_build(target, want, purpose.options, arch)
+    for other in others:  # each machine takes the wheel that is made for it
+        reading = _also_for(reading, open_build(target, Want(), purpose.options, other))
     build = reading.build
     if isinstance(build, Missing):
         name, _, version = target.partition("==")
@@ -105,7 +107,25 @@ def _read(target: str, purpose: Purpose) -> Reading:
             known = {name: getattr(indexed, name) for name in COMMAND_LINE}
             return replace(reading, build=replace(build, **known))
     more = open_build(target, replace(want, flags=True), purpose.options, arch)
+    if not isinstance(more.build, Missing):
+        platforms = identity.platforms
+        more = replace(
+            more, build=replace(more.build, identity=replace(more.build.identity, platforms=platforms))
+        )
     return replace(more, cost=reading.cost + more.cost)
+
+
+def _also_for(reading: Reading, other: Reading) -> Reading:
+    """The same release with the platforms of another machine's wheel beside its own."""
+    if isinstance(reading.build, Missing) or isinstance(other.build, Missing):
+        return replace(reading, cost=reading.cost + other.cost)
+    own, more = reading.build.identity.platforms, other.build.identity.platforms
+    if isinstance(own, Missing) or isinstance(more, Missing):
+        return replace(reading, cost=reading.cost + other.cost)
+    both = Known(tuple(dict.fromkeys(own.value + more.value)), own.evidence + more.evidence)
+    identity = replace(reading.build.identity, platforms=both)
+    build = replace(reading.build, identity=identity)
+    return replace(reading, build=build, cost=reading.cost + other.cost)
 
 
 def _want(purpose: Purpose) -> Want:
