@@ -39,6 +39,7 @@ def test_version_and_help_go_to_stdout() -> None:
         ),
         (["check", "m", "-b", "x", "--format", "jsn"], "'json'"),
         (["machine"], "Name one MACHINE"),
+        (["since", " "], "NAME is empty"),
     ],
 )
 def test_a_mistake_is_usage_and_says_what_was_meant(arguments: list[str], said: str) -> None:

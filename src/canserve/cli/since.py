@@ -30,6 +30,8 @@ def command(names: tuple[str, ...], form: str, offline: bool, quiet: bool) -> in
 
     Exit codes: 0 some release serves it, 1 none does or the name is unknown, 3 it could not be told.
     """
+    if not all(name.strip() for name in names):
+        raise click.UsageError("NAME is empty.")
     gc.disable()  # an answer takes less time than looking for garbage in between
     from canserve.api import Options
     from canserve.api.released import UnknownNameError, UnreadModelError, since
