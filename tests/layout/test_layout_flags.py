@@ -9,7 +9,7 @@ from spread import LLAMA, build, machine, model
 
 from canserve.api import Options, SpecError, check
 from canserve.api.deployed import layout_findings
-from canserve.checks.layout.asked import degrees, no_towers, whole_encoder
+from canserve.checks.asked_degrees import degrees, no_towers, whole_encoder
 from canserve.checks.wish import parse_wish
 from canserve.facts import Known
 from canserve.subjects.parallel import Parallel

@@ -209,7 +209,7 @@ def _say(options: Options, what: str) -> None:
 
 
 def _wish(flags: Sequence[str]) -> Wish:
-    from canserve.checks.layout.asked import degrees
+    from canserve.checks.asked_degrees import degrees
     from canserve.checks.wish import parse_wish
 
     try:
@@ -271,8 +271,8 @@ class Judged:
 
 def judge(it: Judged) -> BuildReport:
     """Every check about one build, on each of the machines."""
-    from canserve.api.deployed import layout_findings
-    from canserve.checks import CHECKS
+    from canserve.checks.asked_degrees import degrees
+    from canserve.checks.plain import PLAIN
     from canserve.index import release_history
 
     build, target, notes = it.reading.build, it.reading.target, it.reading.notes
@@ -282,15 +282,20 @@ def judge(it: Judged) -> BuildReport:
     skipped: list[Skipped] = []
     for machine in it.machines or (None,):
         case = Case(it.model, build, machine, it.wish, release_history())
-        for each in CHECKS:
-            if each.needs_layout:
-                continue
+        for each in PLAIN:
             judged = each.judge(case)
             if isinstance(judged, Finding):
                 findings.append(judged)
             else:
                 skipped.append(judged)
-    found, rest = layout_findings(it.model, build, it.machines, it.wish)
+    found: tuple[Finding, ...] = ()
+    rest: tuple[Skipped, ...] = ()
+    if (
+        it.machines and degrees(it.wish) is not None
+    ):  # few questions name a layout: what judges it is loaded then
+        from canserve.api.deployed import layout_findings
+
+        found, rest = layout_findings(it.model, build, it.machines, it.wish)
     return BuildReport(
         build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
     )

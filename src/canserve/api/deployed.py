@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from canserve.checks.asked_degrees import EVERY, degrees, no_towers, whole_encoder
 from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.layout import judge
-from canserve.checks.layout.asked import EVERY, degrees, no_towers, whole_encoder
 from canserve.checks.wish import normalized
 from canserve.engines import engine_named
 from canserve.facts import Cause, Fact, Known, Missing

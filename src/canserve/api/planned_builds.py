@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from canserve.api import Judged as Asking
 from canserve.api import Options, SpecError, by_arch, judge, open_build, wanted
-from canserve.checks.layout.asked import EVERY as DEGREES
+from canserve.checks.asked_degrees import EVERY as DEGREES
 from canserve.checks.wish import parse_wish
 from canserve.engines.argv import Flags
 from canserve.engines.argv import options as written

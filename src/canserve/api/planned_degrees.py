@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from canserve.api import SpecError
+from canserve.checks.asked_degrees import DATA, EVERY, EXPERTS, PIPELINE, TENSOR, Named, named
 from canserve.checks.case import Wish
-from canserve.checks.layout.asked import DATA, EVERY, EXPERTS, PIPELINE, TENSOR, Named, named
 from canserve.layout import Fixed
 from canserve.plan.wishes import Wishes
 

@@ -11,7 +11,7 @@ from canserve.api import Options, SpecError, read_model
 from canserve.api.deployed import enough
 from canserve.api.planned_builds import Purpose, judged_again, read_builds
 from canserve.api.planned_degrees import asked_for, refuse, refuse_decided
-from canserve.checks.layout.asked import no_towers, whole_encoder
+from canserve.checks.asked_degrees import no_towers, whole_encoder
 from canserve.facts import Fact, Known, Missing
 from canserve.layout.judged import Judged as Rulings
 from canserve.memory.device import one_device

@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from canserve.checks import (
-    architecture,
-    config,
-    flags,
-    kv_cache,
-    layout,
-    machine,
-    parsers,
-    pipeline,
-    processor,
-    quantization,
-    speculative,
-    tokenizer,
-    weights,
-)
-from canserve.checks.chat_template import CHECK as CHAT_TEMPLATE
+from canserve.checks import layout
+from canserve.checks.plain import PLAIN
 from canserve.checks.reader import Check
 
-CHECKS: tuple[Check, ...] = (
-    architecture.REGISTERED,
-    architecture.MODULE_PRESENT,
-    config.PARSABLE,
-    config.SATISFIED,
-    config.REMOTE,
-    tokenizer.CHECK,
-    processor.CHECK,
-    CHAT_TEMPLATE,
-    weights.CHECK,
-    *quantization.CHECKS,
-    kv_cache.CHECK,
-    speculative.CHECK,
-    pipeline.CHECK,
-    parsers.CHECK,
-    flags.CHECK,
-    *machine.CHECKS,
-    *layout.CHECKS,
-)
-"""In the order in which a reader wants to see them: the class, its config, its files, the machine, the layout."""
+CHECKS: tuple[Check, ...] = (*PLAIN, *layout.CHECKS)
+"""Those of a layout last: they are loaded only where one is judged."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from canserve.engines.habits import Habits
 from canserve.facts import Fact, Known, Missing
 from canserve.memory.fields import Lacking
 from canserve.memory.layers.text import decoder
@@ -16,36 +17,6 @@ from canserve.memory.weights.sharding import rank_weights
 from canserve.memory.weights.stored import tensors_of
 from canserve.rules.weights import Padding, loads_first, paddings, scales_twice
 from canserve.subjects.tensor import BITS
-
-
-@dataclass(frozen=True, slots=True)
-class Habits:
-    """What an engine does by itself, and under which options it does otherwise."""
-
-    engine: str
-    """As its rules are listed by; empty: there are none."""
-    across_replicas: bool
-    """Whether experts are cut over all data-parallel replicas."""
-    absorbs: bool
-    """Whether latent attention keeps a second copy of its up-projection."""
-    sections: int
-    """How many times as long the table of a multimodal rotary embedding is."""
-    text_only: tuple[str, ...]
-    """Options that leave towers out."""
-    whole_towers: tuple[tuple[str, str], ...]
-    """Options, and their values, under which every rank holds whole towers."""
-    draft: tuple[str, ...]
-    """Options that name a way to speculate; ``mtp`` and the like load the layers that predict ahead."""
-    pads: bool = False
-    """Whether the table of padded experts describes its kernels."""
-    online: tuple[str, ...] = ("fp8",)
-    """Values of ``quantization`` that quantize an unquantized checkpoint while loading."""
-
-
-PLAIN = Habits(
-    engine="", across_replicas=False, absorbs=False, sections=1, text_only=(), whole_towers=(), draft=()
-)
-"""Of an engine of which nothing else is known than that it cuts as others do."""
 
 AHEAD = ("mtp", "nextn", "eagle")
 """Words in a way to speculate that uses the model's own layers, if it brings no other model."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from canserve.engines import Checkout
-from canserve.engines.loaded import PLAIN, loading_of, weights_of
+from canserve.engines.habits import PLAIN
+from canserve.engines.loaded import loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.unmodelled import unmodelled

@@ -7,11 +7,11 @@ How other engines see the library is read elsewhere (``engines/transformers``): 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from canserve.engines.habits import PLAIN
 from canserve.engines.hf import quantization, registry, serve
 from canserve.engines.hf.reading import Reading, attempt
-from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -19,9 +19,6 @@ from canserve.engines.transformers.gguf import LOADER
 from canserve.engines.transformers.table import merge, read_table
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -33,6 +30,11 @@ from canserve.subjects.build import (
     Transformers,
     Want,
 )
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 T = TypeVar("T")
 AUTO = "transformers/models/auto/"
@@ -68,10 +70,14 @@ class HuggingFace:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:

@@ -8,18 +8,15 @@ told. Wheels hold libraries without sources: only the package's version can be k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from canserve.engines import Checkout
+from canserve.engines.habits import PLAIN
 from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
-from canserve.engines.llamacpp.memory import holds
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
-from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.facts import Fact, Known, derive
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -30,6 +27,11 @@ from canserve.subjects.build import (
     Transformers,
     Want,
 )
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 
 class LlamaCpp:
@@ -63,14 +65,20 @@ class LlamaCpp:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""
+        from canserve.engines.llamacpp.memory import holds
+
         return holds(request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from canserve.engines.habits import PLAIN
 from canserve.engines.lmdeploy import configs, flags, quantization, serving
 from canserve.engines.lmdeploy import registry as registries
 from canserve.engines.lmdeploy.classes import ClassReader
@@ -30,15 +31,11 @@ from canserve.engines.lmdeploy.reading import (
     attempt,
 )
 from canserve.engines.lmdeploy.registry import Registry
-from canserve.engines.loaded import PLAIN, loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     Build,
     Fallback,
@@ -49,6 +46,11 @@ from canserve.subjects.build import (
     Transformers,
     Want,
 )
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 T = TypeVar("T")
 
@@ -87,10 +89,14 @@ class LMDeploy:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:

@@ -8,22 +8,19 @@ server can be told. ``reading`` holds the places in the source tree, for all of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from canserve.engines.loaded import Habits, loading_of, weights_of
+from canserve.engines.habits import Habits
 from canserve.engines.requirements import requirement
 from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
 from canserve.engines.sglang.classes import ClassReader
 from canserve.engines.sglang.fallback import read_fallback
-from canserve.engines.sglang.memory import holds
 from canserve.engines.sglang.places import TOP, first_files
 from canserve.engines.sglang.reading import Reading, attempt
 from canserve.engines.sglang.registry import Registry, read_registry
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.facts import Fact, Known, Missing
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -34,6 +31,11 @@ from canserve.subjects.build import (
     Transformers,
     Want,
 )
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 LOADING = Habits(
     engine="sglang",
@@ -69,14 +71,20 @@ class SGLang:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, LOADING)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""
+        from canserve.engines.sglang.memory import holds
+
         return holds(request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:

@@ -8,8 +8,9 @@ what a server can be told. ``reading`` holds the places in the source tree, for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from canserve.engines.loaded import PLAIN, loading_of, weights_of
+from canserve.engines.habits import PLAIN
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -19,9 +20,6 @@ from canserve.engines.tensorrt_llm.reading import FILES, TOP, TORCH, ZOO, Readin
 from canserve.engines.tensorrt_llm.registry import Registry, read_engine_flags, read_registry
 from canserve.engines.unmodelled import unmodelled
 from canserve.facts import Fact, Known, Missing, derive
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import (
     NOT_ASKED,
     Build,
@@ -32,6 +30,11 @@ from canserve.subjects.build import (
     Transformers,
     Want,
 )
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 
 class TensorRTLLM:
@@ -53,10 +56,14 @@ class TensorRTLLM:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, PLAIN)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:

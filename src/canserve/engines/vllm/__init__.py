@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from canserve.engines.loaded import Habits, loading_of, weights_of, with_peaks
+from canserve.engines.habits import Habits
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -21,7 +22,6 @@ from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
 from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
 from canserve.engines.vllm.flags import read_flags
-from canserve.engines.vllm.memory import serving as what_it_holds
 from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
 from canserve.engines.vllm.plan import first_round, second_round
 from canserve.engines.vllm.quantization import read_quantization, read_vendors
@@ -36,10 +36,12 @@ from canserve.engines.vllm.serving import (
     read_speculative,
 )
 from canserve.facts import Fact, Known
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Registered, Transformers, Want
+
+if TYPE_CHECKING:
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request, Serving
+    from canserve.memory.weights.loading import Loading
 
 LOADING = Habits(
     engine="vllm",
@@ -106,15 +108,22 @@ class VLLM:
 
     def loading(self, request: Request) -> Fact[Loading]:
         """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
         return loading_of(request, LOADING)
 
     def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
         """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
         return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""
-        return with_peaks(what_it_holds(request, weights), request, LOADING)
+        from canserve.engines.loaded import with_peaks
+        from canserve.engines.vllm.memory import serving
+
+        return with_peaks(serving(request, weights), request, LOADING)
 
 
 def _with_flags(build: Build, reading: Reading) -> Build:
