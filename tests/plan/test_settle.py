@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from canserve.api import Options
 from canserve.api.planning import Asked, plan
 from canserve.facts import Known
 from canserve.plan.plan import Plan
@@ -17,6 +16,8 @@ from canserve.subjects.parallel import Parallel
 from canserve.verdict import No, Yes, word
 
 BUILD = "vllm==0.25.1"
+
+pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +38,10 @@ def config(layers: int, context: int = 131072) -> Mapping[str, object]:
 def best(folder: Path, layers: int, on: str, **wishes: object) -> Plan:
     (folder / "config.json").write_text(json.dumps(config(layers)))
     asked = Asked((on,), (BUILD,), 1, Wishes(**wishes))  # type: ignore[arg-type]
-    plans = plan(str(folder), asked, Options(offline=True)).plans.plans
+    plans = plan(str(folder), asked).plans.plans
     return next(one for one in plans if one.parallel == Parallel())
 
 
-@pytest.mark.slow
 def test_a_share_that_starts_is_chosen_on_shared_memory(small: Path) -> None:
     chosen = best(small, 32, "profile:dgx-spark")
     share = chosen.options["gpu_memory_utilization"]
@@ -51,14 +51,12 @@ def test_a_share_that_starts_is_chosen_on_shared_memory(small: Path) -> None:
     assert asked.options["gpu_memory_utilization"] == 0.95 and word(asked.verdict) == "unknown"
 
 
-@pytest.mark.slow
 def test_where_only_the_default_might_do_it_is_left(small: Path) -> None:
     tight = best(small, 236, "profile:dgx-spark")  # 96 GiB: within the default, not within what surely starts
     assert "gpu_memory_utilization" not in tight.options
     assert not isinstance(tight.verdict, No), tight.verdict.because
 
 
-@pytest.mark.slow
 def test_a_context_that_fits_is_chosen_and_a_wish_is_not_touched(small: Path) -> None:
     chosen = best(small, 40, "profile:rtx-4090")
     assert isinstance(chosen.serving, Known)
@@ -69,6 +67,5 @@ def test_a_context_that_fits_is_chosen_and_a_wish_is_not_touched(small: Path) ->
     assert wished.options["max_model_len"] == 131072 and isinstance(wished.verdict, No)
 
 
-@pytest.mark.slow
 def test_a_default_that_surely_starts_is_left(small: Path) -> None:
     assert best(small, 32, "profile:h200").options == {}
