@@ -30,8 +30,8 @@ BUILDS = ("vllm==0.14.0", "vllm==0.17.1", "vllm==0.33.0", "sglang==0.5.9")
 SHARE_OF_WHEEL = 0.005
 SHARE_WITH_ALL_CLASSES = 0.04
 SMALL_WHEEL = 50e6
-"""Below this size in bytes the index page and the wheel's own table of contents are more than the share:
-what travels is printed, and held against no share."""
+"""Below this size in bytes a wheel's own table of contents is more than the share: the bound is on bytes."""
+BYTES_OF_SMALL_WHEEL = SHARE_OF_WHEEL * 300e6
 REQUESTS = 15
 TIME_OF_DOWNLOAD = 0.1
 LINK = 100e6 / 8
@@ -151,7 +151,9 @@ def judge(build: str, it: Measured, bounds: Bounds) -> None:
     for link, (verdict, wheel) in (("own link", it.own_link), ("100 Mbit/s", it.slow_link)):
         print(f"      {link}: verdict in {verdict:.2f} s, download in {wheel:.2f} s")
     if it.wheel < SMALL_WHEEL:
-        print(f"      too small a wheel for a share: {it.cold.moved / it.wheel:.0%} of it travels")
+        bounds.at_most(
+            "cold verdict, MB (small wheel)", it.cold.moved / 1e6, BYTES_OF_SMALL_WHEEL / 1e6, "MB"
+        )
     else:
         share, whole = 100 * it.cold.moved / it.wheel, 100 * it.whole.moved / it.wheel
         bounds.at_most("cold verdict, share of the wheel", share, 100 * SHARE_OF_WHEEL, "%")
