@@ -120,6 +120,25 @@ class ContainerEngine(Told):
 
 
 @dataclass(frozen=True, slots=True)
+class Confines:
+    """What a container may use of its machine, as it was started."""
+
+    accelerators: bool
+    """Whether it asked for accelerators, or may use every device."""
+    devices: tuple[str, ...]
+    """Devices of the machine that were given to it."""
+    privileged: bool
+    shared_memory: Bytes | None
+    """Its own ``/dev/shm``; None: that of the machine, or of another container."""
+    host_ipc: bool
+    host_network: bool
+    lock: Bytes | None
+    """How much memory its processes may lock; None: not limited by its own settings, or left to the engine."""
+    lock_unlimited: bool
+    """Whether it was started without a limit on locked memory, or with the right to pass it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Container(Told):
     """A running container."""
 
@@ -128,10 +147,63 @@ class Container(Told):
     image: str
     state: str
     ports: str
+    image_id: str | None = None
+    """Digest of the configuration of its image, ``sha256:...``; None: not told."""
+    confines: Confines | None = None
+    """None: not told."""
 
     def __str__(self) -> str:
         ports = f", {self.ports}" if self.ports else ""
         return f"{self.name}: {self.image} ({self.engine}, {self.state}){ports}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage(Told):
+    """An image in the store of a container engine."""
+
+    engine: str
+    name: str
+    """``repository:tag``; of one without a name its id."""
+    id: str
+    """Digest of its configuration, ``sha256:...``: the same wherever its content is the same."""
+    digest: str | None
+    """Of its manifest, by which a registry knows it; None: it came from no registry."""
+    bytes: Bytes | None
+
+    def __str__(self) -> str:
+        size = f", {self.bytes}" if self.bytes is not None else ""
+        return f"{self.name} ({self.engine}, {self.id[:19]}){size}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldImage(Told):
+    """An image that a container engine holds."""
+
+    engine: str
+    digest: str
+    """The engine's own identifier of it, ``sha256:...``: equal means the same image."""
+    names: tuple[str, ...]
+    """``repository:tag``; empty: it has none."""
+    repository_digests: tuple[str, ...]
+    """``repository@sha256:...`` of the registries it came from."""
+    size: Bytes | None
+    """Unpacked; None: the engine does not say it."""
+    layers: tuple[str, ...] | None
+    """Digests of its unpacked layers, the lowest first; None: not told."""
+    architecture: str | None
+    """As images name it: ``arm64``."""
+    created: str | None
+    """ISO 8601."""
+
+    @property
+    def name(self) -> str:
+        """The first of its names, else its digest."""
+        return next(iter(self.names), self.digest)
+
+    def __str__(self) -> str:
+        names = ", ".join(self.names) or self.digest[:19]
+        parts = [self.engine, self.architecture, str(self.size) if self.size is not None else None]
+        return f"{names} ({', '.join(part for part in parts if part)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +265,22 @@ class RdmaGid:
     kind: str
     """``RoCE v2``, ``IB/RoCE v1``."""
     interface: str | None
+
+    @property
+    def ipv4(self) -> str | None:
+        """The IPv4 address that it stands for, which other networks route; None: it is another kind of address.
+
+        >>> RdmaGid(3, "0000:0000:0000:0000:0000:ffff:c0a8:640a", "RoCE v2", None).ipv4
+        '192.168.100.10'
+        """
+        words = self.gid.lower().split(":")
+        if len(words) != 8 or words[:6] != ["0000"] * 5 + ["ffff"]:
+            return None
+        try:
+            value = bytes.fromhex(words[6] + words[7])
+        except ValueError:
+            return None
+        return ".".join(map(str, value)) if len(value) == 4 else None
 
 
 @dataclass(frozen=True, slots=True)

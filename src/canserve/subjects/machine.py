@@ -13,6 +13,7 @@ from canserve.subjects.host import (
     ContainerEngine,
     Disk,
     Environment,
+    HeldImage,
     HostMemory,
     Interface,
     Listener,
@@ -80,6 +81,8 @@ class Machine:
     container_engines: Fact[tuple[ContainerEngine, ...]] = NOT_LOOKED
     containers: Fact[tuple[Container, ...]] = NOT_LOOKED
     """Running ones."""
+    images: Fact[tuple[HeldImage, ...]] = NOT_LOOKED
+    """That container engines hold."""
     environments: Fact[tuple[Environment, ...]] = NOT_LOOKED
     cached_models: Fact[tuple[CachedModel, ...]] = NOT_LOOKED
     """In the Hub cache, and folders of weights in the usual places."""
@@ -96,6 +99,8 @@ class Machine:
     """TCP ports that are taken."""
     firewall: Fact[tuple[str, ...]] = NOT_LOOKED
     """Firewalls that are switched on, as far as that can be told without privileges."""
+    firewall_rules: Fact[tuple[str, ...]] = NOT_LOOKED
+    """Rules of the kernel's packet filter that turn packets away which come in; only privileged users see them."""
     remove_ipc: Fact[bool | None] = NOT_LOOKED
     """Whether logging out removes this user's shared memory; None: no systemd-logind."""
     nccl_conf: Fact[Mapping[str, str] | None] = NOT_LOOKED

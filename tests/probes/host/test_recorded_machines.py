@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -231,3 +232,43 @@ def test_another_size_under_the_same_name_is_another_kind() -> None:
         for fact in (machine.memory, machine.visible_memory, machine.bandwidth):
             assert isinstance(fact, Missing)
     assert value(recorded("h100", 'profile = "h100"').memory) == Bytes.parse("80 GB")
+
+
+def test_images_that_the_engine_holds() -> None:
+    machine = recorded("gb10")
+    old, new, registry, unnamed = value(machine.images)
+    assert (old.name, old.size, old.architecture) == (
+        "nvcr.io/nvidia/vllm:26.01-py3",
+        Bytes(21_500_000_000),
+        "arm64",
+    )
+    assert (
+        new.names == ("community/vllm-spark:qwen3.5", "local/vllm:now") and new.layers[:2] == old.layers[:2]
+    )
+    assert registry.repository_digests[0].startswith("registry@sha256:")
+    assert (unnamed.size, unnamed.layers) == (None, None), "no size is told: that is not nothing"
+    assert "did not answer in time" in missing(recorded("rtx-4090").images).why
+    assert value(recorded("mi300x").images) == ()
+
+
+@pytest.mark.parametrize("row", ["not JSON", "[1]", '{"Id":"short"}', '{"Id":7,"Tags":[]}'])
+def test_a_list_of_images_in_an_unknown_form_is_none(row: str) -> None:
+    machine = recorded("gb10", docker_images=Answer(0, f"{row}\n".encode(), "", whole=True))
+    assert missing(machine.images).cause is Cause.UNREADABLE
+
+
+def test_images_of_podman_and_names_from_outside() -> None:
+    told = {
+        "Id": "a" * 64,
+        "Tags": ["localhost/x\x1b[2J:1", "<none>:<none>"],
+        "Size": True,
+        "Layers": ["sha256:1"],
+    }
+    machine = recorded(
+        "gb10",
+        podman_images=Answer(0, json.dumps(told).encode(), "", whole=True),
+        docker_images=Answer(3, b"", "", whole=True),
+    )
+    (image,) = value(machine.images)
+    assert image.engine == "podman" and image.digest == f"sha256:{'a' * 64}"
+    assert image.names == ("localhost/x\x1b[2J:1",) and image.size is None and image.layers is None

@@ -14,13 +14,13 @@ MAX_LIST = 200
 # Not {{json .}}, which would have the engine add up every container's files first.
 _ROW = '--format \'{"Names":{{json .Names}},"Image":{{json .Image}},"State":{{json .Status}},"Ports":{{json .Ports}}}\''
 # podman writes its storage into the home folder when it is first asked anything: it is asked only where that is there.
-_PODMAN = (
+ASK_PODMAN = (
     "command -v podman >/dev/null 2>&1 || exit 3\n"
     's=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage\n'
     '[ -d "$s" ] || { podman --version; exit 4; }\n'
 )
 # What podman-docker installs as docker is podman, and is asked as podman.
-_DOCKER = (
+ASK_DOCKER = (
     "command -v docker >/dev/null 2>&1 || exit 3\n"
     "case $(within 5 docker --version 2>/dev/null) in *podman*) exit 3;; esac\n"
 )
@@ -180,15 +180,15 @@ def _text(value: object) -> str | None:
     return value[:300] if isinstance(value, str) and value else None
 
 
-DOCKER = Probe("docker", f"{_DOCKER}within 8 docker info --format '{{{{json .}}}}'", "docker info", docker)
-PODMAN = Probe("podman", f"{_PODMAN}within 8 podman info --format json", "podman info", podman)
+DOCKER = Probe("docker", f"{ASK_DOCKER}within 8 docker info --format '{{{{json .}}}}'", "docker info", docker)
+PODMAN = Probe("podman", f"{ASK_PODMAN}within 8 podman info --format json", "podman info", podman)
 CDI = Probe(
     "cdi",
     'for f in /etc/cdi/* /var/run/cdi/*; do case $f in *.yaml|*.json) [ -e "$f" ] && echo "$f";; esac; done; exit 0',
     "/etc/cdi, /var/run/cdi",
     cdi,
 )
-CONTAINERS = Probe("containers", f"{_DOCKER}within 8 docker ps --no-trunc {_ROW}", "docker ps", containers)
+CONTAINERS = Probe("containers", f"{ASK_DOCKER}within 8 docker ps --no-trunc {_ROW}", "docker ps", containers)
 PODMAN_CONTAINERS = Probe(
-    "podman_containers", f"{_PODMAN}within 8 podman ps --format json", "podman ps", podman_containers
+    "podman_containers", f"{ASK_PODMAN}within 8 podman ps --format json", "podman ps", podman_containers
 )

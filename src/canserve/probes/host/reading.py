@@ -16,6 +16,7 @@ from canserve.probes.host.disks import DISKS, SHARED_MEMORY, free_for_weights
 from canserve.probes.host.driver import CUDA, DRIVER
 from canserve.probes.host.environments import ENVIRONMENTS
 from canserve.probes.host.gpus import GPUS, INSTANCES, PROCESSES
+from canserve.probes.host.images import DOCKER_IMAGES, PODMAN_IMAGES
 from canserve.probes.host.limits import CLOCK, CLUSTER_FILES, MEMLOCK, NCCL_CONF, REMOVE_IPC
 from canserve.probes.host.network import (
     ADDRESSES,
@@ -36,7 +37,7 @@ from canserve.transport.reach import Look
 PROBES: tuple[Probe, ...] = (
     CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DRIVER, DEVICES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES,
     MEMLOCK, SHARED_MEMORY, OWN_NAME, LISTENING, REMOVE_IPC, NCCL_CONF, GPUS, PROCESSES, INSTANCES, CUDA, AMD, AMD_NAMES, ROCM,
-    FIREWALL, CDI, CLUSTER_FILES, DOCKER, CONTAINERS, PODMAN, PODMAN_CONTAINERS, ENVIRONMENTS, DISKS, CACHED_MODELS,
+    FIREWALL, CDI, CLUSTER_FILES, DOCKER, CONTAINERS, PODMAN, PODMAN_CONTAINERS, DOCKER_IMAGES, PODMAN_IMAGES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """In the order in which they are asked: what may hang comes last, so that a cut takes the least."""
 
@@ -60,7 +61,8 @@ def machine_facts(look: Look) -> dict[str, Fact[Any]]:
     facts["disk"] = free_for_weights(read["disks"])
     facts["interfaces"] = with_addresses(read["interfaces"], read["addresses"])
     facts["container_engines"] = _engines(read)
-    facts["containers"] = _containers(read)
+    facts["containers"] = _of_both(read, "containers", "podman_containers")
+    facts["images"] = _of_both(read, "docker_images", "podman_images")
     facts["clock_skew"] = _skew(look, read["clock"])
     return facts
 
@@ -110,8 +112,9 @@ def _engines(read: Mapping[str, Fact[Any]]) -> Fact[tuple[ContainerEngine, ...]]
     return Known(tuple(found), tuple(looks))
 
 
-def _containers(read: Mapping[str, Fact[Any]]) -> Fact[tuple[Any, ...]]:
-    both = (read["containers"], read["podman_containers"])
+def _of_both(read: Mapping[str, Fact[Any]], *sections: str) -> Fact[tuple[Any, ...]]:
+    """What each container engine lists, together."""
+    both = [read[section] for section in sections]
     for fact in both:
         if isinstance(fact, Missing):
             return fact
