@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from canserve.units import Bytes, Capability
@@ -123,19 +123,18 @@ class ContainerEngine(Told):
 class Confines:
     """What a container may use of its machine, as it was started."""
 
+    image: str | None
+    """Digest of its image, ``sha256:...``, as ``HeldImage`` has it."""
     accelerators: bool
     """Whether it asked for accelerators, or may use every device."""
     devices: tuple[str, ...]
-    """Devices of the machine that were given to it."""
+    """Of the machine, as they were given to it: ``/dev/infiniband``."""
     privileged: bool
     shared_memory: Bytes | None
     """Its own ``/dev/shm``; None: that of the machine, or of another container."""
-    host_ipc: bool
     host_network: bool
-    lock: Bytes | None
-    """How much memory its processes may lock; None: not limited by its own settings, or left to the engine."""
-    lock_unlimited: bool
-    """Whether it was started without a limit on locked memory, or with the right to pass it."""
+    locks: Bytes | bool
+    """How much memory its processes may lock; True: any; False: its settings do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,32 +146,12 @@ class Container(Told):
     image: str
     state: str
     ports: str
-    image_id: str | None = None
-    """Digest of the configuration of its image, ``sha256:...``; None: not told."""
-    confines: Confines | None = None
+    confines: Confines | None = field(default=None, kw_only=True)
     """None: not told."""
 
     def __str__(self) -> str:
         ports = f", {self.ports}" if self.ports else ""
         return f"{self.name}: {self.image} ({self.engine}, {self.state}){ports}"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredImage(Told):
-    """An image in the store of a container engine."""
-
-    engine: str
-    name: str
-    """``repository:tag``; of one without a name its id."""
-    id: str
-    """Digest of its configuration, ``sha256:...``: the same wherever its content is the same."""
-    digest: str | None
-    """Of its manifest, by which a registry knows it; None: it came from no registry."""
-    bytes: Bytes | None
-
-    def __str__(self) -> str:
-        size = f", {self.bytes}" if self.bytes is not None else ""
-        return f"{self.name} ({self.engine}, {self.id[:19]}){size}"
 
 
 @dataclass(frozen=True, slots=True)

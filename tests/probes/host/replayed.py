@@ -14,7 +14,7 @@ from canserve.transport.reach import Look
 RECORDED = Path(__file__).parent / "recorded"
 WHEN = "2026-11-30T10:00:00+00:00"
 NOW = 1796032800.0
-ABSENT = {"docker": 3, "podman": 3, "containers": 3, "podman_containers": 3, "docker_images": 3, "podman_images": 3, "gpus": 127, "gpu_processes": 127,
+ABSENT = {"docker": 3, "podman": 3, "containers": 3, "podman_containers": 3, "docker_images": 3, "podman_images": 3, "confines": 3, "firewall_rules": 3, "gpus": 127, "gpu_processes": 127,
           "gpu_instances": 127, "driver": 127, "cuda": 127, "amd_names": 127, "addresses": 127}  # fmt: skip
 """Exit status of a section where the thing is not there; 1 for those that look at a path, 0 for lists."""
 LISTS = {"cdi", "environments", "cluster_files"}

@@ -9,7 +9,9 @@ from canserve.facts import Fact
 from canserve.probes.host.probe import Probe, Seen
 from canserve.subjects.host import Environment
 
-_BESIDE = ("torch", "ray")
+COLLECTIVES = ("nvidia_nccl_cu11", "nvidia_nccl_cu12", "nvidia_nccl_cu13")
+"""Distributions that bring the library over which ranks talk."""
+_BESIDE = ("torch", "ray", *COLLECTIVES)
 """What engines stand on, worth telling beside them."""
 MAX_ENVIRONMENTS = 200
 

@@ -31,6 +31,8 @@ def remove_ipc(seen: Seen) -> Fact[bool | None]:
         return seen.known(None, "no systemd-logind")
     if rows[0] == "root":
         return seen.known(False, "never of root and system users")
+    if rows[0] == "linger":
+        return seen.known(False, "the user lingers: systemd takes them to be logged in always")
     found = [match[1].lower() for row in rows if (match := re.fullmatch(r"RemoveIPC\s*=\s*(\w+)", row))]
     if not found:
         return seen.known(True, "not set: systemd's default is yes")
@@ -65,6 +67,7 @@ REMOVE_IPC = Probe(
     "if [ ! -d /run/systemd/system ]; then echo none; echo end; exit; fi\n"
     # systemd spares root and system users, whose numbers end below 1000.
     'if [ "$(id -u)" -lt 1000 ]; then echo root; echo end; exit; fi\n'
+    'if [ -e "/var/lib/systemd/linger/$(id -un)" ]; then echo linger; echo end; exit; fi\n'
     "echo logind\n"
     "for f in /usr/lib/systemd/logind.conf /etc/systemd/logind.conf /usr/lib/systemd/logind.conf.d/*.conf \\\n"
     "  /run/systemd/logind.conf.d/*.conf /etc/systemd/logind.conf.d/*.conf; do\n"

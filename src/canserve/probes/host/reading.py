@@ -10,11 +10,13 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.host.accelerators import accelerators, described
 from canserve.probes.host.amd import AMD, AMD_NAMES, ROCM
 from canserve.probes.host.cached_models import CACHED_MODELS
+from canserve.probes.host.confines import CONFINES, confined
 from canserve.probes.host.containers import CDI, CONTAINERS, DOCKER, PODMAN, PODMAN_CONTAINERS
 from canserve.probes.host.devices import DEVICES
 from canserve.probes.host.disks import DISKS, SHARED_MEMORY, free_for_weights
 from canserve.probes.host.driver import CUDA, DRIVER
 from canserve.probes.host.environments import ENVIRONMENTS
+from canserve.probes.host.firewall import FIREWALL_RULES
 from canserve.probes.host.gpus import GPUS, INSTANCES, PROCESSES
 from canserve.probes.host.images import DOCKER_IMAGES, PODMAN_IMAGES
 from canserve.probes.host.limits import CLOCK, CLUSTER_FILES, MEMLOCK, NCCL_CONF, REMOVE_IPC
@@ -37,14 +39,14 @@ from canserve.transport.reach import Look
 PROBES: tuple[Probe, ...] = (
     CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DRIVER, DEVICES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES,
     MEMLOCK, SHARED_MEMORY, OWN_NAME, LISTENING, REMOVE_IPC, NCCL_CONF, GPUS, PROCESSES, INSTANCES, CUDA, AMD, AMD_NAMES, ROCM,
-    FIREWALL, CDI, CLUSTER_FILES, DOCKER, CONTAINERS, PODMAN, PODMAN_CONTAINERS, DOCKER_IMAGES, PODMAN_IMAGES, ENVIRONMENTS, DISKS, CACHED_MODELS,
+    FIREWALL, FIREWALL_RULES, CDI, CLUSTER_FILES, DOCKER, CONTAINERS, CONFINES, PODMAN, PODMAN_CONTAINERS, DOCKER_IMAGES, PODMAN_IMAGES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """In the order in which they are asked: what may hang comes last, so that a cut takes the least."""
 
 SECTIONS = tuple(Section(probe.name, probe.script, probe.limit) for probe in PROBES)
 _AS_READ = (
     CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, RDMA, RDMA_NODES, MEMLOCK, SHARED_MEMORY, OWN_NAME, LISTENING, REMOVE_IPC,
-    NCCL_CONF, ROCM, FIREWALL, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS,
+    NCCL_CONF, ROCM, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """Probes whose answer is the fact of the same name."""
 
@@ -61,7 +63,7 @@ def machine_facts(look: Look) -> dict[str, Fact[Any]]:
     facts["disk"] = free_for_weights(read["disks"])
     facts["interfaces"] = with_addresses(read["interfaces"], read["addresses"])
     facts["container_engines"] = _engines(read)
-    facts["containers"] = _of_both(read, "containers", "podman_containers")
+    facts["containers"] = confined(_of_both(read, "containers", "podman_containers"), read["confines"])
     facts["images"] = _of_both(read, "docker_images", "podman_images")
     facts["clock_skew"] = _skew(look, read["clock"])
     return facts
