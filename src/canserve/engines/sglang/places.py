@@ -59,9 +59,10 @@ OTHER_TABLES = (
     f"{SRT}/multimodal/customized_mm_processor_utils.py",
     f"{SRT}/sampling/custom_logit_processor.py",
     f"{SRT}/utils/__init__.py",
-    f"{SRT}/utils/common.py",
 )
 """What the tables of processors and flags take their names from; fetched with the rest, not one by one."""
+LARGE_TABLE = f"{SRT}/utils/common.py"
+"""Another one, since the config tables are a package of their own."""
 
 
 def first_files(sources: Sources, want: Want) -> Sequence[str]:
@@ -70,6 +71,7 @@ def first_files(sources: Sources, want: Want) -> Sequence[str]:
     firsts += [REASONING, TOOLS] if want.flags else []
     paths = [next(filter(sources.has, place), "") for place in firsts]
     paths += [LOADER_UTILS, SERVER_ARGS, ARG_CHOICES, PLUGINS, GGUF, ENVIRON, *OTHER_TABLES]
+    paths += [LARGE_TABLE] if sources.has(CONFIG_TABLE[0]) else []
     paths += [SPECULATIVE, SPECULATIVE_ALIASES] if want.flags else []
     paths += sources.under(MODELS)  # packages included: some modules take their classes from there
     paths += [path for folder in (CONFIGS, ARG_FIELDS) for path in directly(sources, folder)]

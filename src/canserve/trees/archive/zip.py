@@ -29,8 +29,10 @@ MAX_RUN = 8 << 20
 """Packed bytes of one range, so that no answer has to be held that is larger."""
 SPARE = 128 << 10
 """Bytes between members that may travel for nothing, in one ``read_many`` of a small archive."""
-FEW = 3
-"""Requests in one ``read_many`` that are not worth saving."""
+FEW, FEW_OF_SMALL = 3, 8
+"""Requests in one ``read_many`` that are not worth saving; of a small archive the bytes between are worth more."""
+SMALL = 32 << 20
+"""Bytes of a small archive."""
 _STEP = 1 << 20
 
 
@@ -210,11 +212,12 @@ def _bridged(gaps: Sequence[int], size: int, wanted: int) -> set[int]:
     would be all of it). Larger ones, the smallest first, while there are many requests and a small share
     of the archive or of the wanted bytes covers them.
     """
-    always = min(64 << 10, size // 200)
-    budget = max(SPARE, size // 2_000, wanted // 10)
+    always = min(64 << 10, size // 400)
+    budget = max(min(SPARE, size // 200), size // 2_000, wanted // 50)
+    few = FEW if size > SMALL else FEW_OF_SMALL
     chosen = {index for index, gap in enumerate(gaps) if gap <= always}
     for gap, index in sorted((gap, index) for index, gap in enumerate(gaps) if gap > always):
-        if len(gaps) - len(chosen) < FEW or gap > budget:
+        if len(gaps) - len(chosen) < few or gap > budget:
             break
         budget -= gap
         chosen.add(index)

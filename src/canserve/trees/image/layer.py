@@ -11,8 +11,9 @@ import json
 import re
 import tarfile
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from canserve.facts import Missing
 from canserve.trees.archive.blob import Blob, Span
@@ -21,7 +22,7 @@ from canserve.trees.names import printable, refusal, unreadable
 from canserve.trees.positions import Use, in_steps, spooled
 from canserve.trees.tree import Cost, TreeError
 
-FORM = 1
+FORM = 2
 """Of what ``dump`` writes; another one is not read."""
 MAX_UNPACKED = 96 << 30
 """Unpacked bytes of one layer that are passed over; engine images measured have 10 to 40 GB in all."""
@@ -33,6 +34,8 @@ MAX_KEPT = 512 << 20
 MAX_TARGET = 4096
 OPAQUE = ".wh..wh..opq"
 WHITEOUT = ".wh."
+
+_SITE = re.compile(r"(?:.*?/)?(?:site|dist)-packages/")
 
 FILE, FOLDER, LINK, HARD, SPECIAL = "f", "d", "l", "h", "s"
 
@@ -62,6 +65,10 @@ class Layer:
     """Names that are not listed, and why."""
     packed: Mapping[str, bytes] = field(default_factory=dict)
     """Contents that were kept, as zlib packs them."""
+    twice: frozenset[str] = frozenset()
+    """Names that stand more than once, which the standard forbids: the last one counts."""
+    passed: int | None = None
+    """Bytes of the blob after which reading was stopped, its digest unverified; None: read to the end."""
 
     def content(self, path: str) -> bytes | None:
         """A kept file; None: it is not kept."""
@@ -76,10 +83,15 @@ class Layer:
             places[name] = (at, at + len(data))
             at += len(data)
         nodes = {name: [node.kind, node.size, node.target] for name, node in self.nodes.items()}
-        head = [FORM, nodes, sorted(self.removed), sorted(self.opaque), self.holes, places]
+        marks = [sorted(self.removed), sorted(self.opaque), self.holes, sorted(self.twice), self.passed]
+        head = [FORM, nodes, marks, places]
         body = b"".join(self.packed.values())
         listed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
         return len(listed).to_bytes(8, "big") + listed + body
+
+
+Enough: TypeAlias = Callable[[Layer], bool]
+"""Whether what was read of a layer so far will do."""
 
 
 def load(data: bytes | None) -> Layer | None:
@@ -88,34 +100,46 @@ def load(data: bytes | None) -> Layer | None:
         return None
     try:
         start = 8 + int.from_bytes(data[:8], "big")
-        form, nodes, removed, opaque, holes, places = json.loads(zlib.decompress(data[8:start]))
+        form, nodes, marks, places = json.loads(zlib.decompress(data[8:start]))
         if form != FORM:
             return None
+        removed, opaque, holes, twice, passed = marks
         return Layer(
             {name: Node(*fields) for name, fields in nodes.items()},
             frozenset(removed),
             frozenset(opaque),
             tuple((name, why) for name, why in holes),
             {name: data[start + a : start + b] for name, (a, b) in places.items()},
+            frozenset(twice),
+            passed,
         )
     except (ValueError, TypeError, AttributeError, zlib.error):
         return None
 
 
-def read_layer(blob: Blob, subject: str, packages: Collection[str], diff: str | None) -> Layer | Missing:
+def read_layer(
+    blob: Blob, subject: str, packages: Collection[str], diff: str | None, enough: Enough | None = None
+) -> Layer | Missing:
     """Pass over a layer once. ``packages``: import packages whose source is kept.
 
     ``diff``: hexadecimal SHA-256 that the unpacked layer must have, or the blob as it is; None: nothing says.
+    ``enough``: asked of what was read so far whenever that could be all there is of a folder of packages.
     """
-    reading = _Pass(worth_keeping(packages))
+    reading = _Pass(worth_keeping(packages), enough)
     unpacked, whole = hashlib.sha256(), Digested(blob)
     try:
         walk(whole, MAX_UNPACKED, reading.visit, unpacked.update if diff else None)
         if diff and diff not in {unpacked.hexdigest(), whole.hexdigest()}:
             return unreadable(subject, "", f"a layer whose content is not that of its digest {diff[:12]}")
+    except _Enough:
+        return replace(reading.builder.layer(), passed=whole.passed)
     except BROKEN as error:
         return unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
     return reading.builder.layer()
+
+
+class _Enough(Exception):  # noqa: N818 - no error: the rest need not be read
+    """Raised through the archive's reader to leave it."""
 
 
 class Digested:
@@ -131,6 +155,11 @@ class Digested:
     def cost(self) -> Cost:
         """Of the blob."""
         return self._blob.cost
+
+    @property
+    def passed(self) -> int:
+        """Bytes that were read so far."""
+        return self._at
 
     def held(self, span: Span) -> bool:
         """As the blob says."""
@@ -160,18 +189,28 @@ class Digested:
         return self._sum.hexdigest()
 
 
-def read_files(blob: Blob, subject: str, paths: Iterable[str]) -> dict[str, bytes | Missing]:
-    """The contents of these files, by passing over the layer once more."""
+def read_files(
+    blob: Blob, subject: str, paths: Iterable[str], twice: Collection[str] = ()
+) -> dict[str, bytes | Missing]:
+    """The contents of these files, by passing over the layer once more, up to the last one of them.
+
+    ``twice``: names that stand more than once.
+    """
     wanted = set(paths)
     got: dict[str, bytes | Missing] = {}
+    once = wanted.isdisjoint(twice)
 
     def visit(member: tarfile.TarInfo, handle: Readable | None) -> None:
         name = clean(member.name)
         if handle is not None and name in wanted:
             got[name] = exactly(handle, member.size)
+            if once and len(got) == len(wanted):
+                raise _Enough
 
     try:
         walk(blob, MAX_UNPACKED, visit)
+    except _Enough:
+        return got
     except BROKEN as error:
         trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
         return dict.fromkeys(wanted, trouble) | got
@@ -193,9 +232,13 @@ def visit_files(blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dic
                 use(name, file)
         except TreeError as error:
             failed[name] = error.missing
+        if not wanted:
+            raise _Enough
 
     try:
         walk(blob, MAX_UNPACKED, visit)
+    except _Enough:
+        return failed
     except BROKEN as error:
         trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
         return dict.fromkeys(wanted, trouble) | failed
@@ -221,12 +264,13 @@ class Builder:
         self._removed: set[str] = set()
         self._opaque: set[str] = set()
         self._holes: list[tuple[str, str]] = []
+        self._twice: set[str] = set()
         self.packed: dict[str, bytes] = {}
 
     def layer(self) -> Layer:
         """What was gathered."""
         removed, opaque = frozenset(self._removed), frozenset(self._opaque)
-        return Layer(self._nodes, removed, opaque, tuple(self._holes), self.packed)
+        return Layer(self._nodes, removed, opaque, tuple(self._holes), self.packed, frozenset(self._twice))
 
     def put(self, name: str, node: Node) -> bool:
         """Note a name; whether it is one of the tree. Raises BombError when there are too many."""
@@ -238,7 +282,9 @@ class Builder:
         elif base.startswith(WHITEOUT):
             self._removed.add(f"{folder}/{base[len(WHITEOUT) :]}".removeprefix("/"))
         else:
-            self.packed.pop(name, None)  # where a name stands twice, unpacking leaves the later one
+            if name in self._nodes and node.kind != FOLDER:  # unpacking leaves the later one
+                self.packed.pop(name, None)
+                self._twice.add(name)
             self._nodes[name] = node
             if len(self._nodes) > MAX_NODES:
                 raise BombError(f"more than {MAX_NODES} names")
@@ -248,16 +294,43 @@ class Builder:
         return False
 
 
+class Order:
+    """Whether names come as those who pack a folder write them: sorted, so that what has passed by is whole."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._sorted = {"by part": True, "as text": True}
+        self._site = ""
+
+    def left(self, name: str) -> bool:
+        """Whether, with this name, a folder of packages has passed by; never where names are not sorted."""
+        if not name or name.rpartition("/")[2].startswith(WHITEOUT):  # written where the builder likes
+            return False
+        self._sorted["by part"] &= self._last.split("/") <= name.split("/")
+        self._sorted["as text"] &= self._last <= name
+        self._last = name
+        if self._site and name.startswith(self._site):
+            return False
+        before = self._site
+        found = _SITE.match(name)
+        self._site = found[0] if found else ""
+        return bool(before) and any(self._sorted.values())
+
+
 class _Pass:
     """What one pass over a layer gathers."""
 
-    def __init__(self, keep: re.Pattern[str]) -> None:
+    def __init__(self, keep: re.Pattern[str], enough: Enough | None) -> None:
         self._keep = keep
+        self._enough = enough
         self._room = MAX_KEPT
+        self._order = Order()
         self.builder = Builder()
 
     def visit(self, member: tarfile.TarInfo, handle: Readable | None) -> None:
         name = clean(member.name)
+        if self._enough is not None and self._order.left(name) and self._enough(self.builder.layer()):
+            raise _Enough
         if not name or not self.builder.put(name, _node(member, handle)) or handle is None:
             return
         if member.size <= min(MAX_KEPT_FILE, self._room) and self._keep.search(name):
