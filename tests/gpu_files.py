@@ -63,11 +63,14 @@ class Shared:
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By library: the versions of symbols that are needed of it."""
     machine: int = 183
+    paths: Mapping[int, str] = field(default_factory=dict)
+    """By tag of the dynamic section (15: RPATH, 29: RUNPATH), the folders."""
 
     def made(self) -> bytes:
         """Its bytes: header, contents, section headers at the end."""
         names, strings = _Strings(), _Strings()
-        dynamic = b"".join(struct.pack("<qQ", 1, strings.at(name)) for name in self.needed) + bytes(16)
+        tagged = [*((1, name) for name in self.needed), *self.paths.items()]
+        dynamic = b"".join(struct.pack("<qQ", tag, strings.at(name)) for tag, name in tagged) + bytes(16)
         needs = _needs(self.versions, strings)
         rows: list[tuple[str, int, bytes, int, int]] = [
             ("", 0, b"", 0, 0),

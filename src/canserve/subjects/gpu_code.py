@@ -31,6 +31,10 @@ class Extension:
     """Shared libraries it links against (``DT_NEEDED``): ``libcudart.so.12``."""
     libc: str | None = None
     """Oldest GNU libc that has every symbol it needs; None: it needs none of it."""
+    rpath: tuple[str, ...] = ()
+    """Folders in which the loader looks for these libraries before any other (``DT_RPATH``)."""
+    runpath: tuple[str, ...] = ()
+    """Folders in which it looks after ``LD_LIBRARY_PATH`` (``DT_RUNPATH``); with these, ``rpath`` counts for nothing."""
 
     @property
     def targets(self) -> tuple[str, ...]:

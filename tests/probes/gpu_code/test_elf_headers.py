@@ -118,3 +118,13 @@ def test_any_damage_is_a_form_error_and_reads_little(data: st.DataObject) -> Non
     with contextlib.suppress(FormError):
         read_extension(file, "eng")
     assert file.asked < 200 * len(whole)
+
+
+def test_folders_that_libraries_are_looked_for_in() -> None:
+    paths = {15: "$ORIGIN/../nvidia/nccl/lib:$ORIGIN", 29: "/opt/lib"}
+    made = Shared(needed=["libnccl.so.2"], paths=paths).made()
+    found = read_extension(Bytes(made), "eng")
+    assert found.needed == ("libnccl.so.2",)
+    assert found.rpath == ("$ORIGIN/../nvidia/nccl/lib", "$ORIGIN")
+    assert found.runpath == ("/opt/lib",)
+    assert read_extension(Bytes(WHOLE), "eng").rpath == ()

@@ -19,10 +19,12 @@ MAX_NAMES = 8 << 20
 MAX_TABLE = 1 << 20
 """Bytes of the dynamic section, and of the version needs."""
 MAX_NAME = 256
+MAX_PATHS = 8192
+"""Characters of the folders that a file has its libraries looked for in; torch has 700."""
 CPUS = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x", 243: "riscv64", 258: "loongarch64"}
 DYNAMIC, VERSION_NEEDS = 6, 0x6FFFFFFE
 """Kinds of sections."""
-_NEEDED = 1
+_NEEDED, _RPATH, _RUNPATH = 1, 15, 29
 _NOTHING_THERE = 8
 """Kind of a section without bytes in the file (``.bss``)."""
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -124,16 +126,28 @@ def _section(row: Sequence[int], names: bytes, size: int) -> Section:
 
 def needed(elf: Elf, file: File) -> tuple[str, ...]:
     """The libraries it links against, in its order. Raises FormError."""
-    found: dict[str, None] = {}
+    return tuple(dict.fromkeys(name for tag, name in _dynamic(elf, file) if tag == _NEEDED))
+
+
+def searched(elf: Elf, file: File) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Folders that it has its libraries looked for in, as ``DT_RPATH`` and as ``DT_RUNPATH``. Raises FormError."""
+    named = list(_dynamic(elf, file))
+    rpath, runpath = (":".join(text for tag, text in named if tag == kind) for kind in (_RPATH, _RUNPATH))
+    return tuple(filter(None, rpath.split(":"))), tuple(filter(None, runpath.split(":")))
+
+
+def _dynamic(elf: Elf, file: File) -> Iterator[tuple[int, str]]:
+    """Names in the dynamic section, with what each is."""
     for section in elf.sections:
-        if section.kind == DYNAMIC:
-            names = _linked(elf, section)
-            for tag, value in struct.iter_unpack("<qQ", _table(file, section, 16)):
-                if tag == 0:
-                    break
-                if tag == _NEEDED:
-                    found[_name(file, names, value)] = None
-    return tuple(found)
+        if section.kind != DYNAMIC:
+            continue
+        names = _linked(elf, section)
+        for tag, value in struct.iter_unpack("<qQ", _table(file, section, 16)):
+            if tag == 0:
+                break
+            if tag in {_NEEDED, _RPATH, _RUNPATH}:
+                most = MAX_NAME if tag == _NEEDED else MAX_PATHS
+                yield tag, _name(file, names, value, most)
 
 
 def libc(elf: Elf, file: File) -> str | None:
@@ -186,11 +200,11 @@ def _linked(elf: Elf, section: Section) -> Section:
     return elf.sections[section.link]
 
 
-def _name(file: File, names: Section, offset: int) -> str:
+def _name(file: File, names: Section, offset: int, most: int = MAX_NAME) -> str:
     start = names.start + offset
     if not names.start <= start < names.end:
         raise FormError("a name outside of its section")
-    return _text(exactly(file, start, min(start + MAX_NAME, names.end)))
+    return _text(exactly(file, start, min(start + most, names.end)))
 
 
 def _text(data: bytes) -> str:

@@ -23,6 +23,7 @@ def read_extension(file: File, package: str) -> Extension:
     for section in headers.named(offload.SECTION):
         counted.update(offload.units(file, section))
     del counted[()]  # a unit without device code
+    rpath, runpath = elf.searched(headers, file)
     return Extension(
         package=package,
         cpu=headers.cpu,
@@ -30,6 +31,8 @@ def read_extension(file: File, package: str) -> Extension:
         ptx=dict(sorted(ptx.items())),
         needed=elf.needed(headers, file),
         libc=elf.libc(headers, file),
+        rpath=rpath,
+        runpath=runpath,
     )
 
 

@@ -22,7 +22,7 @@ MAX_READS = 500_000
 """Small reads of all files of a build; torch, an engine and its kernels take 20,000."""
 MAX_UNPACKED = 24 << 30
 """Bytes that are unpacked of one archive or image for it."""
-FORM = 1
+FORM = 2
 """Of what is kept of an extension; another one is not read."""
 _SHOWN = 3
 
@@ -190,7 +190,7 @@ def _kept(means: Means, shared: Shared) -> Extension | None:
     try:
         fields = json.loads(data)
         units = tuple(Unit(tuple(unit["targets"]), unit["count"]) for unit in fields.pop("units"))
-        needed = tuple(fields.pop("needed"))
-        return Extension(**(fields | {"units": units, "needed": needed, "package": shared.package}))
+        lists = {key: tuple(fields.pop(key)) for key in ("needed", "rpath", "runpath")}
+        return Extension(**(fields | lists | {"units": units, "package": shared.package}))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
