@@ -71,7 +71,7 @@ def _image(engine: str, row: str) -> HeldImage | None:
         size=Bytes(size) if type(size) is int and 0 < size < 1 << 50 else None,
         layers=_layers(layers),
         architecture=arch[:40] if isinstance(arch, str) and arch else None,
-        created=created[:40] if isinstance(created, str) and created[:2] in {"19", "20"} else None,
+        created=created[:40] if isinstance(created, str) and created.startswith("20") else None,
     )
 
 

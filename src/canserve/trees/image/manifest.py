@@ -75,6 +75,10 @@ class Config:
     entrypoint: tuple[str, ...]
     command: tuple[str, ...]
     labels: Mapping[str, str]
+    created: str | None = None
+    """ISO 8601."""
+    diff_ids: tuple[str, ...] = ()
+    """Digests of the unpacked layers, the lowest first; empty: not told."""
 
 
 def document(data: bytes, what: str) -> Mapping[str, Any]:
@@ -130,7 +134,23 @@ def config(found: Mapping[str, Any]) -> Config:
         _texts(inner.get("Entrypoint")),
         _texts(inner.get("Cmd")),
         {str(k): str(v) for k, v in labels.items()} if isinstance(labels, dict) else {},
+        _moment(found.get("created")),
+        _diff_ids(found.get("rootfs")),
     )
+
+
+def _moment(told: Any) -> str | None:
+    """Builds that are to be the same every time are dated to the epoch, which says nothing."""
+    dated = isinstance(told, str) and re.match(r"20\d\d-\d\d-\d\dT", told)
+    return told[:40] if dated and told.isprintable() else None
+
+
+def _diff_ids(told: Any) -> tuple[str, ...]:
+    listed = told.get("diff_ids") if isinstance(told, dict) else None
+    if not isinstance(listed, list) or len(listed) > MAX_LAYERS:
+        return ()
+    found = tuple(each for each in listed if isinstance(each, str) and _DIGEST.fullmatch(each))
+    return found if len(found) == len(listed) else ()
 
 
 def choose(found: Sequence[Descriptor], arch: str | None) -> Descriptor:

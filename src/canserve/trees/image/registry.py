@@ -36,7 +36,7 @@ from canserve.trees.image.manifest import (
 from canserve.trees.names import unavailable, unreadable
 from canserve.trees.secret import Login, Secret
 from canserve.trees.tree import TreeError
-from canserve.trees.web.client import WebError
+from canserve.trees.web.client import Page, WebError
 
 PREFIX = "docker://"
 MAX_NESTED = 4
@@ -140,18 +140,21 @@ class Registry:
         self._place.cache.put("documents", blob.hexadecimal, data)
         return data
 
-    def _page(self, url: str, accept: str) -> bytes:
+    def page(self, url: str, accept: str = "application/json") -> Page:
+        """A document of this repository, with a login where one is asked for. Raises TreeError."""
         try:
-            page = self._place.web.page(url, accept, MAX_DOCUMENT)
+            return self._place.web.page(url, accept, MAX_DOCUMENT)
         except WebError as error:
             if error.status != 401 or error.challenge is None:
                 raise TreeError(self._told(error)) from None
             self._authorize(error.challenge)
             try:
-                page = self._place.web.page(url, accept, MAX_DOCUMENT)
+                return self._place.web.page(url, accept, MAX_DOCUMENT)
             except WebError as again:
                 raise TreeError(self._told(again)) from None
-        return page.body or b""
+
+    def _page(self, url: str, accept: str) -> bytes:
+        return self.page(url, accept).body or b""
 
     def _told(self, error: WebError) -> Missing:
         found = missing(error, self.subject, "registry")

@@ -66,6 +66,8 @@ class Page:
     etag: str | None
     url: str
     """Where it came from in the end: what is relative in it is relative to this."""
+    link: str = ""
+    """Its ``Link`` header (RFC 8288), which says where a list goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class Web:
                 return Page(None, kind, etag, place)
             _expect(response, 200)
             packed = response.headers.get("content-encoding", "identity").lower()
-            return Page(_unpacked(self._chunks(response), packed, limit, url), kind, tag, place)
+            link = response.headers.get("link", "")[:4000]
+            return Page(_unpacked(self._chunks(response), packed, limit, url), kind, tag, place, link)
 
         return self._ask(url, headers, self.settings.patience, use)
 

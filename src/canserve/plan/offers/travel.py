@@ -1,0 +1,142 @@
+"""How many bytes would have to travel to a machine: of a build, and of the model's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from canserve.facts import Fact, Known, Missing
+from canserve.plan.offers.offer import Offer
+from canserve.subjects.cluster import Node
+from canserve.subjects.host import CachedModel
+from canserve.subjects.model import Model
+from canserve.units import Bytes
+
+NOTHING = Bytes(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Travel:
+    """Bytes to one machine, at least and at most. What is not known is never counted as nothing."""
+
+    least: Bytes
+    most: Bytes | None
+    """None: no bound is known."""
+    why: str
+
+    @property
+    def exact(self) -> Bytes | None:
+        """The figure, where it is one."""
+        return self.least if self.least == self.most else None
+
+    @property
+    def there(self) -> bool:
+        """Whether nothing has to travel, for certain."""
+        return self.exact == NOTHING
+
+
+def exactly(count: Bytes, why: str) -> Travel:
+    """A figure that is known."""
+    return Travel(count, count, why)
+
+
+def unknown(why: str) -> Travel:
+    """A figure of which nothing is known."""
+    return Travel(NOTHING, None, why)
+
+
+def of_build(offer: Offer, node: Node) -> Travel:
+    """What of a build has to be brought to a machine."""
+    if node.name in offer.on:
+        return exactly(NOTHING, "it is there")
+    if not offer.whole:
+        found = _of_image(offer, node)
+        return Travel(found.least, None, f"{found.why}; what was changed in it is not counted")
+    if offer.layers is not None or offer.packed is not None:
+        return _of_image(offer, node)
+    if offer.size is not None:
+        return exactly(offer.size, "all of it")
+    return unknown(_NO_SIZE.get(offer.source, "its size is not known"))
+
+
+_NO_SIZE = {
+    "index": "a release, with all that it requires: their sizes were not added up",
+    "environment": "an environment is installed anew rather than copied",
+}
+
+
+def _of_image(offer: Offer, node: Node) -> Travel:
+    layers = offer.layers if offer.packed is None else tuple(layer.digest for layer in offer.packed)
+    if layers is None:
+        return unknown("its size is not known")
+    whole = offer.size
+    if offer.packed is not None:
+        whole = Bytes(sum(layer.size.count for layer in offer.packed))
+    held = _layers_on(node)
+    if isinstance(held, Missing):
+        return Travel(NOTHING, whole, f"which of its layers are there is not known: {held.why}")
+    lacking = [layer for layer in layers if layer not in held.value]
+    if not lacking:
+        return exactly(NOTHING, "all of its layers are there")
+    said = f"{len(lacking)} of {len(layers)} layers"
+    if offer.packed is not None:
+        count = sum(layer.size.count for layer in offer.packed if layer.digest not in held.value)
+        return exactly(Bytes(count), f"{said}, packed")
+    if whole is None:
+        return unknown(f"{said}; its size is not known")
+    if len(lacking) == len(layers):
+        return exactly(whole, "all of its layers, unpacked")
+    return Travel(NOTHING, whole, f"{said}, whose sizes the engine does not tell apart")
+
+
+def _layers_on(node: Node) -> Fact[frozenset[str]]:
+    """What lies in one engine may have to be copied into another, but not over a network."""
+    images = node.machine.images
+    if isinstance(images, Missing):
+        return images
+    return Known(frozenset(layer for image in images.value for layer in image.layers or ()), images.evidence)
+
+
+def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
+    """What of the model's weights has to be brought to a machine, by what its Hub cache holds.
+
+    ``name``: as which the cache holds it, where the model was not named by its Hub id.
+    """
+    whole = Bytes(model.parameters.value.bytes) if isinstance(model.parameters, Known) else None
+    sought = name or (model.subject.partition("@")[0] if model.origin == "hub" else None)
+    if sought is None:
+        if node.address == "local" and model.origin in _HERE:
+            return exactly(NOTHING, "the model was named by its place here")
+        return Travel(NOTHING, whole, "the model has no Hub id by which its cache could be asked")
+    cached = node.machine.cached_models
+    if isinstance(cached, Missing):
+        return Travel(NOTHING, whole, f"its Hub cache is not known: {cached.why}")
+    found = _stored(sought, cached.value)
+    if found is None:
+        if whole is None:
+            return unknown("none of it is in the Hub cache; its size is not known")
+        return exactly(whole, "none of it is in the Hub cache")
+    if not found.complete:
+        return _rest(found, whole)
+    wanted = model.revision.value if name is None and isinstance(model.revision, Known) else None
+    if wanted is not None and found.revision not in {None, wanted}:
+        return Travel(NOTHING, whole, f"another revision of it is there: {found.revision}")
+    return exactly(NOTHING, "it is complete in the Hub cache")
+
+
+_HERE = ("folder", "gguf")
+"""Origins of a model whose weights lie where it was named."""
+
+
+def _stored(name: str, cached: Iterable[CachedModel]) -> CachedModel | None:
+    """Its best copy."""
+    named = [one for one in cached if one.name == name]
+    return next((one for one in named if one.complete), next(iter(named), None))
+
+
+def _rest(found: CachedModel, whole: Bytes | None) -> Travel:
+    """What is there may be of another revision or half a file: all of it counts only towards the least."""
+    least = NOTHING
+    if whole is not None and found.bytes is not None:
+        least = Bytes(max(whole.count - found.bytes.count, 0))
+    return Travel(least, whole, found.why)
