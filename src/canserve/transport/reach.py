@@ -20,7 +20,7 @@ from canserve.commands import ssh
 from canserve.facts import Cause, Evidence, Missing
 from canserve.transport.frames import Answer, Output, Section, compose, understand
 from canserve.transport.refusal import refusal
-from canserve.transport.running import Ran, run
+from canserve.transport.running import MAX_OUTPUT, Ran, run
 
 STARTS = 8
 """Connections that begin at once at one sshd: with its usual MaxStartups it drops more of them by the dozen."""
@@ -32,10 +32,12 @@ _LOCAL = ("/bin/sh",)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a look may take, in seconds of the wall clock."""
+    """How long a look may take, in seconds of the wall clock, and how much it may say."""
 
     connect: int = 8
     whole: float = 40.0
+    output: int = MAX_OUTPUT
+    """Bytes of stdout, of all sections together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def look_here(subject: str, sections: Sequence[Section], limits: Limits | None =
     marker = secrets.token_hex(16)
     watch = _Watch(marker)
     try:
-        ran = run(_LOCAL, compose(sections, marker), limits.whole, watch)
+        ran = run(_LOCAL, compose(sections, marker), limits.whole, watch, limits.output)
     except OSError as error:
         return _no_program(subject, "/bin/sh", error)
     return _look(subject, ran, understand(ran.out, sections, marker), watch, ())
@@ -113,7 +115,7 @@ def look_there(
         try:
             with _started(told, route, watch):
                 left = max(end - time.monotonic(), limits.connect + 2.0)
-                ran = run(argv, compose(sections, marker), left, watch)
+                ran = run(argv, compose(sections, marker), left, watch, limits.output)
         except OSError as error:
             return _no_program(subject, "ssh", error)
         seen = understand(ran.out, sections, marker)

@@ -35,8 +35,14 @@ class Ran:
     """Why it was ended here, if it was."""
 
 
-def run(argv: Sequence[str], given: bytes, seconds: float, complete: Callable[[bytearray], bool]) -> Ran:
-    """Run ``argv`` with ``given`` as its input.
+def run(
+    argv: Sequence[str],
+    given: bytes,
+    seconds: float,
+    complete: Callable[[bytearray], bool],
+    most: int = MAX_OUTPUT,
+) -> Ran:
+    """Run ``argv`` with ``given`` as its input, until it wrote more than ``most`` bytes to stdout.
 
     ``complete`` is asked with all of stdout so far after every piece: True ends the reading. Raises OSError when
     the command cannot be started.
@@ -52,7 +58,7 @@ def run(argv: Sequence[str], given: bytes, seconds: float, complete: Callable[[b
     )
     pipes = _Pipes(process, given)
     try:
-        stopped = pipes.pump(time.monotonic() + seconds, complete)
+        stopped = pipes.pump(time.monotonic() + seconds, complete, most)
         status = _exit(process, 0.0 if stopped else _GRACE)
         pipes.last_words()
     finally:
@@ -73,7 +79,7 @@ class _Pipes:
         for pipe in (self._in, self._stdout, self._stderr):
             os.set_blocking(pipe.fileno(), False)
 
-    def pump(self, deadline: float, complete: Callable[[bytearray], bool]) -> str | None:
+    def pump(self, deadline: float, complete: Callable[[bytearray], bool], most: int) -> str | None:
         """Until stdout ends or is complete; else why not."""
         with selectors.DefaultSelector() as ready:
             ready.register(self._in, selectors.EVENT_WRITE)
@@ -92,8 +98,8 @@ class _Pipes:
                         self.out += piece
                         if not piece or complete(self.out):
                             return None
-                        if len(self.out) > MAX_OUTPUT:
-                            return f"more than {MAX_OUTPUT >> 20} MiB of output"
+                        if len(self.out) > most:
+                            return f"more than {most >> 20} MiB of output"
         return "late"
 
     def _feed(self) -> bool:
