@@ -1,0 +1,79 @@
+"""The lab as fixtures: made once in each test process that needs it, repaired after every test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.engine_image import COMMUNITY, RUNNING, saved_image
+from lab.hardware import Port, gb10
+from lab.two_hosts import Lab, problem, two_hosts
+
+CI = os.environ.get("CI", "").lower() in {"1", "true"}
+CLUSTER = """\
+[nodes.head]
+address = "spark-a"
+profile = "dgx-spark"
+ip = "10.77.1.2"
+interface = "enp1s0f0np0"
+source = "the lab"
+
+[nodes.second]
+address = "spark-b"
+profile = "dgx-spark"
+ip = "10.77.1.3"
+interface = "enp1s0f0np0"
+internet = false
+source = "the lab"
+"""
+RUNNING_TAG = "nvcr.example/vllm:26.01-py3"
+COMMUNITY_TAG = "community/vllm-spark:nightly"
+
+
+@pytest.fixture(scope="session")
+def sparks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab with recorded GB10s. Where there can be none, tests skip and say why; in continuous integration they fail."""
+    if (why := problem()) is not None:
+        if CI:
+            pytest.fail(f"no lab: {why}")
+        pytest.skip(f"no lab: {why}")
+    hardware = {
+        "spark-a": gb10(
+            tmp_path_factory.mktemp("a"), Port("rocep1s0f0", "enp1s0f0np0", "10.77.1.2"), busy=True
+        ),
+        "spark-b": gb10(
+            tmp_path_factory.mktemp("b"), Port("rocep1s0f0", "enp1s0f0np0", "10.77.1.3"), busy=False
+        ),
+    }
+    with two_hosts(hardware) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(sparks: Lab) -> Iterator[Lab]:
+    """The lab, whole, and made whole again afterwards."""
+    sparks.disconnect()
+    yield sparks
+    sparks.heal()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """A cluster file of both hosts; how the second is reached stands in the operator's ssh configuration."""
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def founding(sparks: Lab) -> Lab:
+    """The founding case: the head runs one engine and holds the image of another. Needs the package index once."""
+    for tag, parts in ((RUNNING_TAG, RUNNING), (COMMUNITY_TAG, COMMUNITY)):
+        archive = saved_image(sparks.a.share / "image.tar", parts, tag)
+        sparks.a.docker("load", "-q", "-i", "/lab/image.tar")
+        archive.unlink()
+    sparks.a.docker("run", "-d", "--name", "vllm-head", "--network", "host", RUNNING_TAG, "--port", "8000")
+    return sparks
