@@ -14,12 +14,15 @@ from canserve.facts import Cause, Missing
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
 from canserve.trees.folder import FolderTree
+from canserve.trees.image.early import Sought
 from canserve.trees.image.opening import open_image
 from canserve.trees.names import unreadable
 from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import Tree, TreeError
 from canserve.trees.web.client import Web
 from images import Layout, hard, layer, link
+
+SOUGHT = Sought(frozenset({"eng"}))
 
 LARGE = random.Random(7).randbytes(5 << 20)  # more than one step, and not to be packed
 FILES = {"lib/large.so": LARGE, "lib/small.so": b"small"}
@@ -73,7 +76,7 @@ def test_in_an_image(tmp_path: Path, how: str) -> None:
     )
     layout.add(layout.image([base, top], how=how))
     place = Place(Web(offline=True), Cache(tmp_path / "cache"))
-    tree = open_image(f"oci:{layout.root}", place, ("eng",), None).tree
+    tree = open_image(f"oci:{layout.root}", place, SOUGHT, None).tree
     got, failed = seen(tree)
     assert failed == {}
     assert got == EXPECTED | {

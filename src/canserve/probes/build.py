@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from canserve.commands.ssh import Route
 from canserve.engines import Engine, engines
 from canserve.engines.sources import Sources
 from canserve.engines.transformers import merge, read_table
@@ -55,6 +56,8 @@ class BuildOptions:
     engines: tuple[Engine, ...] | None = None
     """None: all."""
     tell: Callable[[str], None] = field(default=_quiet)
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """How machines that hold containers and images are reached, by name; any other name is one of ssh itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,10 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
     assert options.config is not None
     sought = engines() if options.engines is None else options.engines
     place = Place(options.web, options.cache, options.tell)
-    opened = open_target(target, Means(place, options.config, options.arch, sought))
+    whole = want.deep or want.architectures is None
+    opened = open_target(
+        target, Means(place, options.config, options.arch, sought, options.routes, options.offline, whole)
+    )
     if isinstance(opened, Missing):
         return Reading(target, opened, options.web.cost)
     found = discover(opened.tree, sought, opened.outside, opened.wanted)
@@ -111,7 +117,9 @@ def _read(subject: str, opened: Opened, found: Found, want: Want, options: Build
     )
     build = found.engine.read(sources, identity, _transformers(subject, found, options), want)
     build = replace(build, torch=found.installed_version("torch"))
-    return _with_gpu_code(build, opened, found, want, options) if want.gpu_code else build
+    if want.gpu_code:
+        build = _with_gpu_code(build, opened, found, want, options)
+    return _with_stack(build, opened, found, want) if want.stack else build
 
 
 def _origin(opened: Opened, found: Found) -> str:
@@ -137,6 +145,19 @@ def _with_gpu_code(build: Build, opened: Opened, found: Found, want: Want, optio
     means = ReadingMeans(build.identity.subject, content, options.cache.notes("gpu-code"), options.tell)
     read = read_gpu_code(found, means)
     return replace(build, gpu_code=read.extensions, cuda_needed=read.cuda, libc_needed=read.libc)
+
+
+def _with_stack(build: Build, opened: Opened, found: Found, want: Want) -> Build:
+    """What it stands on. Large files of a remote build only where that was asked for."""
+    from canserve.probes.stack.ground import Ground
+    from canserve.probes.stack.reading import alone, read_stack
+
+    subject = build.identity.subject
+    if found.environment is None:
+        return replace(build, stack=alone(subject))
+    scans = want.deep or not opened.remote
+    ground = Ground(found, found.environment, subject, build.gpu_code, opened.config, scans)
+    return replace(build, stack=read_stack(ground))
 
 
 def _transformers(subject: str, found: Found, options: BuildOptions) -> Transformers:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,12 +15,15 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from canserve.commands.ssh import Route
 from canserve.engines import Engine
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.probes.container.naming import LOCAL, Held, NamingError, held
 from canserve.probes.discover.environment import Outside
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.folder import FolderTree
 from canserve.trees.image import SCHEMES
+from canserve.trees.image.manifest import Config
 from canserve.trees.index.client import Found, Index
 from canserve.trees.index.metadata import WithMetadata
 from canserve.trees.index.opening import open_archive, open_remote
@@ -29,8 +32,6 @@ from canserve.trees.names import printable, unavailable, unreadable
 from canserve.trees.secret import shown
 from canserve.trees.tree import Tree, TreeError
 
-IMAGES = ("container://", "docker-daemon:", "containers-storage:")
-"""Images that are not read yet."""
 BESIDE = ("transformers", "torch")
 """Packages that are looked into beside an engine; the files of an image that are kept are chosen by these."""
 NO_DIGEST = Missing(Cause.UNAVAILABLE, "a folder has no digest of its own")
@@ -50,6 +51,8 @@ class Opened:
     notes: tuple[str, ...] = ()
     remote: bool = False
     """Whether reading large files of it means downloading them."""
+    config: Config | None = None
+    """Of an image or container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,11 @@ class Means:
     config: PipConfig | Missing
     arch: str | None
     engines: Sequence[Engine] = field(default=())
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """How machines whose names follow an @ are reached; any other name is one of ssh itself."""
+    offline: bool = False
+    whole: bool = False
+    """Whether all of an image in a registry is wanted, and not only what a verdict on a model needs."""
 
 
 def open_target(target: str, means: Means) -> Opened | Missing:
@@ -75,13 +83,11 @@ def open_target(target: str, means: Means) -> Opened | Missing:
 
 
 def _open(target: str, means: Means) -> Opened | Missing:
-    if target.startswith(IMAGES):
-        return Missing(
-            Cause.UNREACHED,
-            "containers, and images that a container engine holds, are not read yet",
-            (Evidence(printable(target), "its name", "an image or container", whole=False),),
-            "save it (docker save -o FILE IMAGE) and name docker-archive:FILE",
-        )
+    try:
+        if (it := held(target)) is not None:
+            return _open_held(it, means)
+    except NamingError as error:
+        return unreadable(printable(target), "", f"{target}: {error}")
     if target.startswith(SCHEMES):
         return _open_image(target, means)
     name, at, rest = target.partition(" @ ")
@@ -146,11 +152,13 @@ def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Ope
 
 
 def _open_image(target: str, means: Means) -> Opened:
+    from canserve.trees.image.early import Sought
     from canserve.trees.image.opening import open_image
     from canserve.trees.image.registry import PREFIX
 
-    packages = {*BESIDE, *(engine.package for engine in means.engines)}
-    image = open_image(target, means.place, packages, means.arch)
+    beside = frozenset(BESIDE)
+    engines = frozenset(engine.package for engine in means.engines) - beside
+    image = open_image(target, means.place, Sought(engines, beside, means.whole), means.arch)
     subject, machine = image.tree.subject, image.config.architecture
     content = Known(image.digest, (Evidence(subject, "its manifest", image.digest),))
     seen = (Evidence(subject, "its config", f"made for {image.config.platform}"),)
@@ -159,7 +167,28 @@ def _open_image(target: str, means: Means) -> Opened:
     if not machine:
         platforms = unreadable(subject, "its config", "it names no architecture")
     remote = target.startswith(PREFIX)
-    return Opened(image.tree, content, platforms, notes=image.notes, remote=remote)
+    return Opened(image.tree, content, platforms, notes=image.notes, remote=remote, config=image.config)
+
+
+def _open_held(it: Held, means: Means) -> Opened | Missing:
+    """What a container engine holds. An image is known by its identity; a container's files may be other ones."""
+    from canserve.probes.container.reading import Way, open_held
+
+    packages = {engine.package for engine in means.engines} | {"transformers"}
+    way = Way(means.routes, means.offline, means.place.tell)
+    found = open_held(it, packages, way)
+    if isinstance(found, Missing):
+        return found
+    told, subject = found.described, printable(it.subject)
+    seen = (Evidence(subject, f"{told.program} {it.kind} inspect", f"image {told.image}"),)
+    content: Fact[str] = Known(told.image, seen)
+    if it.kind == "container":
+        why = "a container's files may differ from those of its image"
+        content = Missing(Cause.UNAVAILABLE, f"{why} {told.image}", seen)
+    platforms: Fact[tuple[str, ...]] = Known((f"linux_{told.config.architecture}",), seen)
+    if not told.config.architecture:
+        platforms = unreadable(subject, "its config", "it names no architecture")
+    return Opened(found.tree, content, platforms, notes=found.notes, remote=it.machine != LOCAL)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:

@@ -20,6 +20,7 @@ import zstandard
 from canserve.facts import Cause
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
+from canserve.trees.image.early import Sought
 from canserve.trees.image.login import login_for
 from canserve.trees.image.opening import Image, open_image
 from canserve.trees.image.registry import reference
@@ -28,6 +29,8 @@ from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from images import config_of, layer, link, packed, sha
 from web_server import Behaviour, Handler, Site, page, ranged, running, status
+
+SOUGHT = Sought(frozenset({"vllm"}))
 
 FILES = {f"vllm/m{number}.py": b"class M%d: ...\n" % number * 300 for number in range(40)}
 LARGE = {"usr/lib/libtorch.so": hashlib.shake_256(b"x").digest(3_000_000)}
@@ -68,7 +71,7 @@ def registry() -> Iterator[Registry]:
 
 def opened(registry: Registry, tmp_path: Path, arch: str | None = None, offline: bool = False) -> Image:
     web = Web(offline=offline, pause=lambda _: None)
-    return open_image(registry.target, Place(web, Cache(tmp_path / "cache")), ("vllm",), arch)
+    return open_image(registry.target, Place(web, Cache(tmp_path / "cache")), SOUGHT, arch)
 
 
 def missing(registry: Registry, tmp_path: Path, arch: str | None = None) -> Any:
@@ -212,9 +215,9 @@ def test_a_known_image_by_digest_needs_no_network(registry: Registry, tmp_path: 
     data = registry.image([registry.blob(packed(layer(FILES), "gzip"))])
     target = f"docker://{registry.host}/me/vllm@sha256:{sha(data)}"
     place = Place(Web(), Cache(tmp_path / "cache"))
-    open_image(target, place, ("vllm",), None)
+    open_image(target, place, SOUGHT, None)
     offline = Place(Web(offline=True), Cache(tmp_path / "cache"))
-    assert open_image(target, offline, ("vllm",), None).tree.read("vllm/m1.py") == FILES["vllm/m1.py"]
+    assert open_image(target, offline, SOUGHT, None).tree.read("vllm/m1.py") == FILES["vllm/m1.py"]
 
 
 def test_the_platform_of_an_index(registry: Registry, tmp_path: Path) -> None:

@@ -12,17 +12,20 @@ import pytest
 from canserve.facts import Cause
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
+from canserve.trees.image.early import Sought
 from canserve.trees.image.opening import Image, open_image
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from images import Layout, Member, docker_archive, layer, link, sha
+
+SOUGHT = Sought(frozenset({"vllm"}))
 
 BASE = layer({"vllm/a.py": b"old", "lib": link("vllm")})
 TOP = layer({"vllm/a.py": b"new", "vllm/b.py": b"b"})
 
 
 def opened(target: str, tmp_path: Path, arch: str | None = None) -> Image:
-    return open_image(target, Place(Web(offline=True), Cache(tmp_path / "cache")), ("vllm",), arch)
+    return open_image(target, Place(Web(offline=True), Cache(tmp_path / "cache")), SOUGHT, arch)
 
 
 def why(target: str, tmp_path: Path, arch: str | None = None) -> str:

@@ -282,8 +282,9 @@ class Builder:
         elif base.startswith(WHITEOUT):
             self._removed.add(f"{folder}/{base[len(WHITEOUT) :]}".removeprefix("/"))
         else:
-            if name in self._nodes and node.kind != FOLDER:  # unpacking leaves the later one
-                self.packed.pop(name, None)
+            before = self._nodes.get(name)
+            if before is not None and not before.kind == node.kind == FOLDER:
+                self.packed.pop(name, None)  # unpacking leaves the later one
                 self._twice.add(name)
             self._nodes[name] = node
             if len(self._nodes) > MAX_NODES:

@@ -80,6 +80,11 @@ class Config:
     diff_ids: tuple[str, ...] = ()
     """Digests of the unpacked layers, the lowest first; empty: not told."""
 
+    def speaks_of(self, word: str) -> bool:
+        """Whether what it runs, sets or says of itself holds this word."""
+        told = (*self.entrypoint, *self.command, *self.environment, *self.environment.values())
+        return any(word in text.lower() for text in (*told, *self.labels.values()))
+
 
 def document(data: bytes, what: str) -> Mapping[str, Any]:
     """A JSON object. Raises FormError."""

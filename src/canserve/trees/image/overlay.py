@@ -53,8 +53,62 @@ class Leaf:
     """In its layer."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Layers below that were not read: of what is not seen, nothing is known."""
+
+    missing: Missing
+    closed: frozenset[str] = frozenset()
+    """Folders in which nothing is missing."""
+
+    def covers(self, path: str) -> bool:
+        """Whether something may be at a path although it was not seen."""
+        return not inside_of(path, self.closed)
+
+
+def inside_of(path: str, folders: frozenset[str]) -> bool:
+    """Whether a path is one of these folders, or lies in one."""
+    while path:
+        if path in folders:
+            return True
+        path = path.rpartition("/")[0]
+    return False
+
+
 class _NowhereError(Exception):
     """A path that cannot be followed to its end; carries why."""
+
+
+def follow(root: Folder, path: str) -> tuple[Folder | Leaf | None, str]:
+    """What a path leads to and where that really lies, as the kernel would go with the image as its root."""
+    parts = inside(path)
+    if parts is None:
+        raise _NowhereError("a path that leads out of the image")
+    todo = list(reversed(parts))
+    trail: list[tuple[str, Folder]] = [("", root)]
+    links = 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            trail = trail[:-1] or trail
+            continue
+        found = trail[-1][1].names.get(part)
+        real = below("/".join(name for name, _ in trail[1:]), part)
+        if isinstance(found, Folder):
+            trail.append((part, found))
+        elif isinstance(found, Leaf) and found.node.kind == LINK:
+            links += 1
+            if links > MAX_LINKS:
+                raise _NowhereError("too many links")
+            target = found.node.target
+            if target.startswith("/"):
+                trail = trail[:1]
+            todo.extend(reversed([p for p in target.split("/") if p not in {"", "."}]))
+            if len(todo) > MAX_LINKS * MAX_DEPTH:
+                raise _NowhereError("links that lead too deep")
+        else:
+            return (None, real) if todo else (found, real)
+    return trail[-1][1], "/".join(name for name, _ in trail[1:])
 
 
 def merge(layers: Sequence[Layer]) -> tuple[Folder, tuple[tuple[str, str], ...]]:
@@ -63,11 +117,10 @@ def merge(layers: Sequence[Layer]) -> tuple[Folder, tuple[tuple[str, str], ...]]
     holes: list[tuple[str, str]] = []
     for number, layer in enumerate(layers):
         for path in layer.opaque:
-            if isinstance(found := _at(root, path), Folder):
-                found.names.clear()
+            if (folder := _folder(root, path)) is not None:
+                folder.names.clear()
         for path in layer.removed:
-            folder = _at(root, path.rpartition("/")[0])
-            if isinstance(folder, Folder):
+            if (folder := _folder(root, path.rpartition("/")[0])) is not None:
                 folder.names.pop(path.rpartition("/")[2], None)
         for path, node in layer.nodes.items():
             _put(root, path, node, number)
@@ -75,7 +128,7 @@ def merge(layers: Sequence[Layer]) -> tuple[Folder, tuple[tuple[str, str], ...]]
     return root, tuple(holes)
 
 
-def _at(root: Folder, path: str) -> Folder | Leaf | None:
+def at(root: Folder, path: str) -> Folder | Leaf | None:
     """What stands at a path; links are not followed, as in a layer they are not."""
     found: Folder | Leaf | None = root
     for part in path.split("/") if path else ():
@@ -83,12 +136,23 @@ def _at(root: Folder, path: str) -> Folder | Leaf | None:
     return found
 
 
+def _folder(root: Folder, path: str) -> Folder | None:
+    """The folder that unpacking would write into: through links, which stay inside of the image."""
+    try:
+        found, _ = follow(root, path)
+    except _NowhereError:
+        return None
+    return found if isinstance(found, Folder) else None
+
+
 def _put(root: Folder, path: str, node: Node, number: int) -> None:
     folder = root
     *parents, name = path.split("/")
-    for part in parents:
+    for depth, part in enumerate(parents, 1):
         found = folder.names.get(part)
-        if not isinstance(found, Folder):  # a layer need not list the folders of its files
+        if isinstance(found, Leaf):
+            found = _folder(root, "/".join(parents[:depth])) if found.node.kind == LINK else None
+        if found is None:  # a layer need not list the folders of its files
             found = folder.names[part] = Folder()
         folder = found
     if node.kind != FOLDER:
@@ -100,7 +164,7 @@ def _put(root: Folder, path: str, node: Node, number: int) -> None:
 
 def _hard(root: Folder, node: Node) -> Leaf | None:
     """What a hard link is another name of: in this layer or, where the engine copied it up, a lower one."""
-    found = _at(root, node.target)
+    found = at(root, node.target)
     return found if isinstance(found, Leaf) else None
 
 
@@ -121,6 +185,7 @@ class ImageTree:
         self._layers = layers
         self._fetch = fetch
         self.visitor: Visit = _cannot
+        self.unread: Unread | None = None
         self._root, unlisted = merge(layers)
         self._holes = tuple(Hole(name, unreadable(subject, name, why)) for name, why in unlisted)
 
@@ -132,15 +197,17 @@ class ImageTree:
     def children(self, folder: str = "") -> Children | None:
         """The names in one folder."""
         try:
-            found, real = self._follow(folder)
+            found, real = follow(self._root, folder)
         except _NowhereError as error:
             return Children(holes=(Hole(folder, unreadable(self.subject, folder, str(error))),))
         if not isinstance(found, Folder):
-            return None
+            unseen = self._below(folder, real) if found is None else ()
+            return Children(holes=unseen) if unseen else None
         files: dict[str, Entry] = {}
         folders: list[str] = []
         linked: set[str] = set()
         holes = [hole for hole in self._holes if hole.prefix.rpartition("/")[0] == real]
+        holes += self._below(folder, real)
         for name in sorted(found.names):
             match self._kind(below(real, name), found.names[name]):
                 case Entry() as entry:
@@ -163,10 +230,12 @@ class ImageTree:
         while todo:
             folder, above, links = todo.pop()
             try:
-                found, real = self._follow(folder)
+                found, real = follow(self._root, folder)
             except _NowhereError as error:
                 holes.append(Hole(folder, unreadable(self.subject, folder, str(error))))
                 continue
+            if folder == prefix:
+                holes += self._below(prefix, real)
             if not isinstance(found, Folder):
                 continue
             if why := _end(found, above, links):
@@ -246,7 +315,7 @@ class ImageTree:
 
     def _leaf(self, path: str) -> Leaf | Missing:
         try:
-            found, _ = self._follow(path)
+            found, real = follow(self._root, path)
         except _NowhereError as error:
             return unreadable(self.subject, path, str(error))
         if isinstance(found, Leaf) and found.node.kind == FILE:
@@ -254,56 +323,34 @@ class ImageTree:
         hole = next((hole for hole in self._holes if hole.covers(path)), None)
         if hole is not None:
             return hole.missing
+        if found is None and self.unread is not None and self.unread.covers(real):
+            return self.unread.missing
         return unavailable(self.subject, path, "no such file" if found is None else "not a regular file")
+
+    def _below(self, folder: str, real: str) -> tuple[Hole, ...]:
+        """A hole that is the folder itself, where layers that were not read may hold more of it."""
+        if self.unread is None or not self.unread.covers(real):
+            return ()
+        return (Hole(folder, self.unread.missing),)
 
     def _kind(self, path: str, found: Folder | Leaf) -> Entry | Folder | Missing | None:
         """What a name stands for, links followed; None: nothing that holds files."""
         if isinstance(found, Leaf) and found.node.kind == LINK:
             try:
-                followed, _ = self._follow(path)
+                followed, real = follow(self._root, path)
             except _NowhereError as error:
                 return unreadable(self.subject, path, str(error))
-            if followed is None:
-                return None  # it dangles, as it would in the container
+            if followed is None:  # it dangles, as it would in the container
+                return self.unread.missing if self.unread is not None and self.unread.covers(real) else None
             found = followed
         if isinstance(found, Folder):
             return found
         if found.node.kind == FILE:
             return Entry(found.node.size)
         if found.node.kind == HARD:
-            return unreadable(self.subject, path, "a hard link to nothing in the image")
+            nothing = unreadable(self.subject, path, "a hard link to nothing in the image")
+            return self.unread.missing if self.unread is not None else nothing
         return None
-
-    def _follow(self, path: str) -> tuple[Folder | Leaf | None, str]:
-        """What a path leads to and where that really lies, as the kernel would go with the image as its root."""
-        parts = inside(path)
-        if parts is None:
-            raise _NowhereError("a path that leads out of the image")
-        todo = list(reversed(parts))
-        trail: list[tuple[str, Folder]] = [("", self._root)]
-        links = 0
-        while todo:
-            part = todo.pop()
-            if part == "..":
-                trail = trail[:-1] or trail
-                continue
-            found = trail[-1][1].names.get(part)
-            real = below("/".join(name for name, _ in trail[1:]), part)
-            if isinstance(found, Folder):
-                trail.append((part, found))
-            elif isinstance(found, Leaf) and found.node.kind == LINK:
-                links += 1
-                if links > MAX_LINKS:
-                    raise _NowhereError("too many links")
-                target = found.node.target
-                if target.startswith("/"):
-                    trail = trail[:1]
-                todo.extend(reversed([p for p in target.split("/") if p not in {"", "."}]))
-                if len(todo) > MAX_LINKS * MAX_DEPTH:
-                    raise _NowhereError("links that lead too deep")
-            else:
-                return (None, real) if todo else (found, real)
-        return trail[-1][1], "/".join(name for name, _ in trail[1:])
 
 
 def _end(folder: Folder, above: Iterable[int], links: int) -> str | None:

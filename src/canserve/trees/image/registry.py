@@ -86,6 +86,7 @@ class Pulled:
     digest: str
     manifest: Manifest
     config: Config
+    notes: tuple[str, ...] = ()
 
 
 class Registry:
