@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from canserve.subjects.machine import Machine
+from canserve.facts import Fact
+from canserve.subjects.links import NOT_TRIED, Link
+from canserve.subjects.machine import NOT_LOOKED, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,11 @@ class Node:
     look: bool = True
     """Whether it may be looked at, where it has an address."""
 
+    @property
+    def looked_at(self) -> bool:
+        """Whether somebody tried to look at it; else it is known from a profile or a file alone."""
+        return self.machine.clock_skew is not NOT_LOOKED
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -32,3 +39,5 @@ class Cluster:
 
     subject: str
     nodes: tuple[Node, ...]
+    links: Fact[tuple[Link, ...]] = NOT_TRIED
+    """For every ordered pair, one for each address that the second would advertise."""

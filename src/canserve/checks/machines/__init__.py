@@ -1,0 +1,65 @@
+"""Checks of machines, by themselves and against each other: one file a question, all of them in one tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from canserve.checks.machines.addresses import ADDRESSES
+from canserve.checks.machines.collective import COLLECTIVE
+from canserve.checks.machines.container_engine import CONTAINER_ENGINE
+from canserve.checks.machines.gid import GID
+from canserve.checks.machines.gpu_free import GPU_FREE
+from canserve.checks.machines.gpu_visible import GPU_VISIBLE
+from canserve.checks.machines.hostname import HOSTNAME
+from canserve.checks.machines.images import IMAGES
+from canserve.checks.machines.interfaces import INTERFACES
+from canserve.checks.machines.ipc import IPC
+from canserve.checks.machines.memlock import MEMLOCK
+from canserve.checks.machines.mtu import MTU
+from canserve.checks.machines.ports import PORTS
+from canserve.checks.machines.question import ClusterCheck
+from canserve.checks.machines.rdma import RDMA
+from canserve.checks.machines.rdma_in_container import RDMA_IN_CONTAINER
+from canserve.checks.machines.reachable import REACHABLE
+from canserve.checks.machines.shared_memory import SHARED_MEMORY
+from canserve.checks.machines.weights import WEIGHTS
+from canserve.subjects.cluster import Cluster
+from canserve.verdict import Finding, Skipped
+
+CHECKS: tuple[ClusterCheck, ...] = (
+    REACHABLE,
+    CONTAINER_ENGINE,
+    GPU_VISIBLE,
+    GPU_FREE,
+    INTERFACES,
+    ADDRESSES,
+    HOSTNAME,
+    PORTS,
+    MTU,
+    RDMA,
+    RDMA_IN_CONTAINER,
+    GID,
+    MEMLOCK,
+    SHARED_MEMORY,
+    IPC,
+    COLLECTIVE,
+    IMAGES,
+    WEIGHTS,
+)
+"""In the order in which a reader wants to see them: the machine, the network, what lies on it."""
+
+
+def judge(
+    cluster: Cluster, checks: Sequence[ClusterCheck] = CHECKS
+) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """What each of them says of these machines, and which do not apply to them."""
+    found = [each.judge(cluster) for each in checks]
+    return (
+        tuple(each for each in found if isinstance(each, Finding)),
+        tuple(each for each in found if isinstance(each, Skipped)),
+    )
+
+
+def for_serving(cluster: Cluster) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Those that decide whether something can be served over these machines, whatever runs on them now."""
+    return judge(cluster, [each for each in CHECKS if each.of_plans])

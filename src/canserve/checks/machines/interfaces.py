@@ -1,0 +1,60 @@
+"""interfaces-agree: one network joins the machines, and what pins an interface pins that one."""
+
+from __future__ import annotations
+
+from canserve.checks.machines.network import Network, network
+from canserve.checks.machines.pinned import picks
+from canserve.checks.machines.question import ClusterCheck
+from canserve.checks.reader import Reader
+from canserve.subjects.cluster import Cluster
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+SETTING = "NCCL_SOCKET_IFNAME"
+
+
+def agree(reader: Reader, cluster: Cluster) -> Verdict:
+    """The verdict of ``interfaces-agree``."""
+    found = network(reader, cluster.nodes)
+    if not isinstance(found, Network):
+        return found
+    down = [f"{end.interface.name} of {name}" for name, end in found.ends.items() if not end.interface.up]
+    if down:
+        return No(f"{', '.join(down)} is down", "connect it, or bring it up: ip link set dev INTERFACE up")
+    if (pinned := _pinned(reader, cluster, found)) is not None:
+        return pinned
+    said = ", ".join(f"{name} {end.interface.name} {end.address}" for name, end in found.ends.items())
+    networks = {end.address.network for end in found.ends.values()}
+    if len(networks) > 1:
+        return Unknown(
+            f"their addresses are of different networks: {said}", "try it: canserve machine CLUSTER --links"
+        )
+    names = dict.fromkeys(end.interface.name for end in found.ends.values())
+    needs: tuple[str, ...] = ()
+    if not found.stated:
+        needs = ("ip and interface of each machine in the cluster file",)
+    elif len(names) > 1:
+        needs = ("the interface set on each machine by itself",)
+    return Yes(f"all are on {networks.pop()}: {said}", needs)
+
+
+def _pinned(reader: Reader, cluster: Cluster, found: Network) -> No | None:
+    """A setting of the collective library that leads elsewhere."""
+    for node in cluster.nodes:
+        settings = reader.try_read(node.machine.nccl_conf) or {}
+        names = settings.get(SETTING)
+        if names and not picks(names, found.ends[node.name].interface.name):
+            return No(
+                f"{node.name}: nccl.conf sets {SETTING}={names}, but the machines are joined over "
+                f"{found.ends[node.name].interface.name}",
+                f"correct {SETTING} in nccl.conf on {node.name}",
+            )
+    return None
+
+
+INTERFACES = ClusterCheck(
+    "interfaces-agree",
+    "One network joins the machines: each has an interface on it that is up, and no setting pins another.",
+    agree,
+    of_several=True,
+    of_plans=True,
+)
