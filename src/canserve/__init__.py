@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from canserve.api import read_build as read_build
     from canserve.api import read_machines as read_machines
     from canserve.api import read_model as read_model
+    from canserve.api.candidates import CandidatesReport as CandidatesReport
+    from canserve.api.candidates import Sought as Sought
+    from canserve.api.candidates import candidates as candidates
     from canserve.api.planning import Asked as Asked
     from canserve.api.planning import PlanReport as PlanReport
     from canserve.api.planning import plan as plan
@@ -45,6 +48,7 @@ _HOME = {
         "BuildReport", "Options", "Report", "SpecError", "check", "machine_names",
         "read_build", "read_machines", "read_model",
     ),
+    "canserve.api.candidates": ("CandidatesReport", "Sought", "candidates"),
     "canserve.api.planning": ("Asked", "PlanReport", "plan"),
     "canserve.api.released": ("SinceReport", "UnknownNameError", "UnreadModelError", "matrix", "since"),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),

@@ -102,7 +102,7 @@ def check(
     *read* is never an exception but an unknown verdict that says so.
     """
     options = options or Options()
-    wish = _wish(options.flags)
+    wish = read_wish(options.flags)
     machines = read_machines(on, options) if on else ()
     subject = read_model(model, options)
     if not builds:
@@ -167,7 +167,7 @@ def read_model(spec: str, options: Options | None = None) -> Model:
     from canserve.probes.model import read_model as read
 
     options = options or Options()
-    _say(options, f"reading {spec}")
+    say(options, f"reading {spec}")
     return read(spec, options=ModelOptions(offline=options.offline))
 
 
@@ -203,12 +203,14 @@ def _value(fact: Fact[T], default: T) -> T:
     return fact.value if isinstance(fact, Known) else default
 
 
-def _say(options: Options, what: str) -> None:
+def say(options: Options, what: str) -> None:
+    """Tell what is being done, where somebody wants to know."""
     if options.progress is not None:
         options.progress(what)
 
 
-def _wish(flags: Sequence[str]) -> Wish:
+def read_wish(flags: Sequence[str]) -> Wish:
+    """The wish behind flags of an engine. Raises SpecError."""
     from canserve.checks.asked_degrees import degrees
     from canserve.checks.wish import parse_wish
 
@@ -238,13 +240,13 @@ def open_build(target: str, want: Want, options: Options, arch: str | None) -> R
     from canserve.probes.build import BuildOptions
     from canserve.probes.build import read_build as read
 
-    _say(options, f"reading {target}")
+    say(options, f"reading {target}")
     how = BuildOptions(
         offline=options.offline,
         arch=arch,
         table=transformers_table(),
         read_table=read_table,
-        tell=partial(_say, options),
+        tell=partial(say, options),
     )
     reading = read(target, want, how)
     if isinstance(reading.build, Build) and options.transformers is not None:

@@ -13,6 +13,7 @@ from canserve.cli.names import nearest
 
 COMMANDS = (
     "check",
+    "candidates",
     "plan",
     "since",
     "matrix",

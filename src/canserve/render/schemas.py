@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from canserve.render.candidates_shapes import CandidatesShape
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
@@ -17,6 +18,7 @@ from canserve.render.shapes import (
 
 SHAPES: dict[str, type] = {
     "check": CheckShape,
+    "candidates": CandidatesShape,
     "plan": PlansShape,
     "build": BuildShape,
     "model": ModelOutputShape,

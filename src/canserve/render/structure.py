@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from canserve.api import BuildReport, Report
+from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Check
 from canserve.facts import Evidence, Fact, Known, Missing, derive
 from canserve.render.plain import plain
@@ -43,9 +44,9 @@ def check_output(report: Report) -> CheckShape:
     """A whole report."""
     return CheckShape(
         version=1,
-        model=_model(report.model),
+        model=model_summary(report.model),
         verdict=word(report.verdict),
-        builds=tuple(_build_verdict(build) for build in report.builds),
+        builds=tuple(build_verdict(build) for build in report.builds),
         chosen=report.chosen,
         not_indexed=report.not_indexed,
         cost=report.cost,
@@ -67,7 +68,8 @@ def finding_output(finding: Finding) -> FindingShape:
     )
 
 
-def _build_verdict(report: BuildReport) -> BuildVerdictShape:
+def build_verdict(report: BuildReport) -> BuildVerdictShape:
+    """One build, judged."""
     build = report.build
     identity = None if isinstance(build, Missing) else build.identity
     return BuildVerdictShape(
@@ -86,7 +88,8 @@ def _build_verdict(report: BuildReport) -> BuildVerdictShape:
     )
 
 
-def _model(model: Model) -> ModelShape:
+def model_summary(model: Model) -> ModelShape:
+    """The model in short."""
     return ModelShape(
         name=model.subject,
         origin=model.origin,
@@ -245,10 +248,17 @@ def machine_output(machines: Iterable[Machine]) -> MachineOutputShape:
     )
 
 
-def checks_output(checks: Iterable[Check]) -> CheckListShape:
+def checks_output(checks: Iterable[Check | ClusterCheck]) -> CheckListShape:
     """The check reference."""
-    rows = (CheckReferenceShape(c.name, c.claim, c.needs_machine, c.needs_layout) for c in checks)
+    rows = (CheckReferenceShape(c.name, c.claim, *_needs(c), c.when) for c in checks)
     return CheckListShape(1, tuple(rows))
+
+
+def _needs(check: Check | ClusterCheck) -> tuple[bool, bool]:
+    """Whether it needs a machine, and a layout."""
+    if isinstance(check, ClusterCheck):
+        return True, False
+    return check.needs_machine, check.needs_layout
 
 
 def _fields(record: Build | Model | Machine | object) -> dict[str, object]:

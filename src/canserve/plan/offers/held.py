@@ -55,8 +55,8 @@ def merged(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 
 
 def _same(one: Offer, other: Offer) -> bool:
-    """By a digest, or by the same layers made at the same moment: engines number one image in several ways."""
-    if one.digests & other.digests:
+    """By its name, a digest, or the same layers made at the same moment: engines number one image in several ways."""
+    if one.target == other.target or one.digests & other.digests:
         return True
     alike = one.layers is not None and one.layers == other.layers
     return alike and one.date is not None and one.date == other.date
@@ -80,8 +80,8 @@ def _both(one: Offer, other: Offer) -> Offer:
 
 
 def place(node: Node) -> str:
-    """How a target names a machine: ``@name``, and nothing for this one."""
-    return "" if node.address == LOCAL else f"@{node.name}"
+    """How a target names a machine: ``@destination`` as ssh takes it, and nothing for this one."""
+    return "" if node.address == LOCAL else f"@{node.address or node.name}"
 
 
 def _running(node: Node, container: Container, held: Sequence[HeldImage]) -> Offer:
@@ -139,6 +139,8 @@ def _environment(node: Node, environment: Environment) -> Offer:
 def _unheard(node: Node) -> Iterator[str]:
     """Why more may be there than is listed."""
     machine = node.machine
+    if node.address is None:
+        return  # a kind of machine, on which nothing lies
     facts = {name: getattr(machine, name) for name in _HOLDERS}
     if all(fact is NOT_LOOKED for fact in facts.values()):
         yield f"{node.name}: only a look says what lies there, and none was taken"

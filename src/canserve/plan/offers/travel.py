@@ -56,13 +56,11 @@ def of_build(offer: Offer, node: Node) -> Travel:
         return _of_image(offer, node)
     if offer.size is not None:
         return exactly(offer.size, "all of it")
-    return unknown(_NO_SIZE.get(offer.source, "its size is not known"))
-
-
-_NO_SIZE = {
-    "index": "a release, with all that it requires: their sizes were not added up",
-    "environment": "an environment is installed anew rather than copied",
-}
+    if offer.source == "environment":
+        return unknown("an environment is installed anew rather than copied")
+    if "==" in offer.target:
+        return unknown("a release, with all that it requires: their sizes were not added up")
+    return unknown("its size is not known")
 
 
 def _of_image(offer: Offer, node: Node) -> Travel:
@@ -107,7 +105,7 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     if sought is None:
         if node.address == "local" and model.origin in _HERE:
             return exactly(NOTHING, "the model was named by its place here")
-        return Travel(NOTHING, whole, "the model has no Hub id by which its cache could be asked")
+        return Travel(NOTHING, whole, "under which name its cache would hold the model was not said")
     cached = node.machine.cached_models
     if isinstance(cached, Missing):
         return Travel(NOTHING, whole, f"its Hub cache is not known: {cached.why}")

@@ -19,6 +19,8 @@ from canserve.trees.view import Part, joined
 
 ON_INDEX = "on the package index"
 """In the origin of a tree that is a release there."""
+WHOLLY = "every folder"
+"""How it was seen that there is no engine: everything was looked at."""
 ELSEWHERE = (
     "name an environment in which it is installed, its source tree, or a folder copied out of an image"
 )
@@ -90,11 +92,7 @@ class Found:
             return located
         if located.value is None:
             return Known(None, located.evidence)
-        place = located.value.package
-        stated: Fact[str] | None = literal_version(place.look, below(place.path, "version.py"))
-        if stated is None:
-            stated = read_metadata(place, located.value.info).version
-        return stated if isinstance(stated, Missing) else Known(stated.value, stated.evidence)
+        return version_of(located.value)
 
     def installed_sources(self, package: str, subject: str) -> Sources | None:
         """Its files; None: it is not there, or not readable."""
@@ -167,7 +165,7 @@ def _nothing(walked: Survey, troubles: dict[str, Missing], sought: Sequence[Engi
 def _nowhere(tree: Tree, sought: Sequence[Engine], wanted: str | None) -> Missing:
     """There is no engine; of a release on the package index: it is a stub."""
     names = " or ".join(engine.package for engine in sought)
-    evidence = Evidence(tree.subject, "every folder", f"no {names}")
+    evidence = Evidence(tree.subject, WHOLLY, f"no {names}")
     if wanted is not None and ON_INDEX in tree.origin:
         why = (
             f"the package index holds only a stub, without {names}: installing it fetches that from elsewhere"
@@ -175,6 +173,15 @@ def _nowhere(tree: Tree, sought: Sequence[Engine], wanted: str | None) -> Missin
         return Missing(Cause.UNAVAILABLE, why, (evidence,), ELSEWHERE)
     ask = "name an environment, a wheel or a source tree that has one"
     return Missing(Cause.UNAVAILABLE, f"no {names} in it", (evidence,), ask)
+
+
+def version_of(located: Located) -> Fact[str | None]:
+    """The version of an installed package; the one its own code states where there is one."""
+    place = located.package
+    stated: Fact[str] | None = literal_version(place.look, below(place.path, "version.py"))
+    if stated is None:
+        stated = read_metadata(place, located.info).version
+    return stated if isinstance(stated, Missing) else Known(stated.value, stated.evidence)
 
 
 def _part(located: Located, package: str) -> Part:

@@ -1,0 +1,164 @@
+"""``canserve candidates``: which of all builds at hand serves the model, and what would have to travel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canserve.cli.check import EXIT, transformers_version
+from canserve.cli.output import (
+    Progress,
+    deep_option,
+    emit,
+    format_option,
+    look,
+    offline_option,
+    quiet_option,
+    whole_option,
+)
+from canserve.verdict import word
+
+if TYPE_CHECKING:
+    from canserve.api.candidates import CandidatesReport
+
+
+@click.command("candidates")
+@click.argument("model")
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE FLAGS]")
+@click.option(
+    "-m", "--on", "on", multiple=True, required=True, metavar="MACHINE", help="A machine, or a cluster file."
+)
+@click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="A further build to judge.")
+@click.option("--from", "file", metavar="FILE", help="A file of candidates; its form stands below.")
+@click.option(
+    "--tags",
+    multiple=True,
+    metavar="docker://HOST/NAME[:GLOB]",
+    help="The images under these tags of a repository.",
+)
+@click.option(
+    "--search",
+    is_flag=False,
+    flag_value="",
+    metavar="[WORDS]",
+    help="Search public image hubs for these words; only the words are sent. Without words the usual ones.",
+)
+@click.option("--index/--no-index", default=True, help="The newest suitable release of every engine as well.")
+@click.option(
+    "--at-most",
+    type=click.IntRange(1, 1000),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Read so many.",
+)
+@click.option(
+    "--within",
+    type=click.FloatRange(1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Begin no further one after so many.",
+)
+@click.option(
+    "--stored-as", metavar="NAME", help="The weights' name in Hub caches, where MODEL is not a Hub id."
+)
+@click.option(
+    "--with",
+    "transformers",
+    metavar="transformers==X",
+    callback=transformers_version,
+    help="Judge as if this version were installed beside the engine.",
+)
+@click.option("--arch", type=click.Choice(["x86_64", "aarch64"]), help="CPU, where no machine says it.")
+@deep_option
+@format_option("text", "json", "md")
+@whole_option
+@offline_option
+@quiet_option
+def command(**chosen: Any) -> int:
+    """Say which build at hand serves MODEL on these machines, best first.
+
+    Candidates are what the machines run and hold (containers, images of docker and podman, environments), what is
+    named here, and the newest suitable release of every engine. Each is judged as `canserve check` does it. Yes
+    comes before unknown before no; what is on all machines before what has to travel; then fewer bytes; then the
+    newest.
+
+    \b
+    canserve candidates Qwen/Qwen3-8B --on cluster.toml
+    canserve candidates ./model --on spark-1 --tags 'docker://ghcr.io/team/engine:2026-*'
+    canserve candidates ./model --on spark-1 --search 'vllm spark'
+
+    A file of candidates is TOML; each entry has `build`, as --build takes it, or `tags`, as --tags does:
+
+    \b
+    [[candidate]]
+    build = "docker://registry.example/team/engine:2026-03"
+    note = "what the other cluster runs"
+    [[hub]]                          # to be searched instead of the public ones
+    kind = "docker-hub"              # or "quay": the form in which it answers
+    address = "https://hub.example"
+    registry = "registry.example"
+
+    Exit codes: 0 some candidate is a yes, 3 none is but some may be, 1 all are a no, 2 usage, 4 canserve failed.
+    """
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    model: str
+    flags: tuple[str, ...]
+    on: tuple[str, ...]
+    builds: tuple[str, ...]
+    file: str | None
+    tags: tuple[str, ...]
+    search: str | None
+    index: bool
+    at_most: int
+    within: float
+    stored_as: str | None
+    transformers: str | None
+    arch: str | None
+    deep: bool
+    form: str
+    whole: bool
+    offline: bool
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Gather, judge, print, and give the exit code."""
+    from canserve.api import Options
+    from canserve.api.candidates import Sought, candidates
+    from canserve.probes.offers.gathering import Named
+
+    words = None if wanted.search is None else ((wanted.search,) if wanted.search.strip() else ())
+    named = Named(wanted.builds, wanted.file, wanted.tags, words)
+    sought = Sought(named, wanted.index, wanted.at_most, wanted.within, wanted.stored_as)
+    with Progress(wanted.quiet) as progress:
+        options = Options(
+            wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress, deep=wanted.deep
+        )
+        report = candidates(wanted.model, on=wanted.on, sought=sought, options=options)
+    emit(_rendered(report, wanted))
+    return EXIT[word(report.verdict)]
+
+
+def _rendered(report: CandidatesReport, wanted: Wanted) -> str:
+    if wanted.form == "json":
+        from canserve.render.candidates_structure import candidates_output
+        from canserve.render.structure import to_json
+
+        return to_json(candidates_output(report))
+    if wanted.form == "md":
+        from canserve.render.candidates_markdown import candidates_markdown
+
+        return candidates_markdown(report)
+    from canserve.render.candidates_text import candidates_text
+
+    return candidates_text(report, look(), whole=wanted.whole)
