@@ -174,9 +174,16 @@ class Host:
 
     def logins(self, since: int = 0) -> int:
         """Connections that sshd let in."""
+        return self._said(since, "Accepted publickey")
+
+    def sessions(self, since: int = 0) -> int:
+        """Commands that sshd started; a connection that only passes through has none."""
+        return self._said(since, "Starting session: ")
+
+    def _said(self, since: int, words: str) -> int:
         with (self.share / "sshd.log").open("rb") as log:
             log.seek(since)
-            return log.read().count(b"Accepted publickey")
+            return log.read().count(words.encode())
 
     def recover(self) -> None:
         """Switched on, and dockerd going."""

@@ -28,6 +28,7 @@ PermitRootLogin prohibit-password
 UsePAM no
 UseDNS no
 PrintMotd no
+LogLevel VERBOSE
 Subsystem sftp internal-sftp
 Include /etc/ssh/lab_further.conf
 """
