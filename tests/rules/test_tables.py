@@ -19,6 +19,7 @@ TABLES = {
     ),
     "broken.toml": ("broken",),
     "speed.toml": ("constant", "link"),
+    "stack.toml": ("assembler", "triton", "compiles", "variable", "kernels", "cache", "passes", "starts"),
     "parallel.toml": ("tensor", "experts", "stages", "vocabulary", "data", "shares", "blocks", "encoder", "vision", "attention"),
 }  # fmt: skip
 

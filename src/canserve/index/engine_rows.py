@@ -13,7 +13,7 @@ from canserve.index.tables import KEPT, fact_of, names_of
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 
-WANT = replace(Want.everything(), gpu_code=False)
+WANT = replace(Want.everything(), gpu_code=False, stack=False)
 """Compiled code would be most of what came over the network; it is read of the one build that is chosen."""
 
 

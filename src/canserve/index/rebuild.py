@@ -13,7 +13,7 @@ from canserve.index.places import loaded
 from canserve.index.rows import ALARM, MAIN
 from canserve.index.shelf import Shelf, ShelfError
 from canserve.index.tables import KEPT, REQUIRES, Kept
-from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Transformers
+from canserve.subjects.build import NOT_ASKED, Build, Identity, Site, Stack, Transformers
 
 NOT_HELD = "the release index holds no "
 """How the reason begins where a fact was never kept, though the release itself would tell it."""
@@ -82,6 +82,7 @@ def build_at(shelf: Shelf, position: int, without: frozenset[str] = frozenset())
             transformers=_transformers(shelf, position, look),
             classes=classes.value if isinstance(classes, Known) else {},
             torch=NOT_BESIDE,
+            stack=Stack(),
             **facts,
         ),
         look,

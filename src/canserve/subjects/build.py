@@ -10,6 +10,7 @@ from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.gguf import NO_CONVERTER, Converted, Converter, GgufVocabularies
 from canserve.subjects.gpu_code import CudaLibrary, Extension
 from canserve.subjects.site import Site
+from canserve.subjects.stack import Stack
 from canserve.subjects.transformers import Transformers, TransformersTable
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "QuantMethod",
     "Registered",
     "Site",
+    "Stack",
     "Taker",
     "Transformers",
     "TransformersTable",
@@ -67,11 +69,13 @@ class Want:
     """Compiled code for GPUs, from the headers of every extension; of packed files the whole is unpacked."""
     deep: bool = False
     """Whether the GPU code of a remote build is worth downloading it."""
+    stack: bool = False
+    """What the engine stands on: CUDA, NCCL, compilers, how an image starts."""
 
     @classmethod
     def everything(cls) -> Want:
         """All that is known how to read."""
-        return cls(None, None, None, flags=True, attention=True, vendors=True, gpu_code=True)
+        return cls(None, None, None, flags=True, attention=True, vendors=True, gpu_code=True, stack=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +357,8 @@ class Build:
     """CUDA's libraries that these link against, by file name: ``libcudart.so.12``."""
     libc_needed: Fact[str | None] = NOT_ASKED
     """The oldest GNU libc with which all of these can be loaded; ``Known(None)``: they need none."""
+    stack: Stack = Stack()  # noqa: RUF009 - frozen
+    """What it stands on in its environment or image."""
 
 
 def gguf_only(build: Build) -> bool:

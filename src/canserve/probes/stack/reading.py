@@ -1,0 +1,64 @@
+"""The stack of one build: every group of facts, each read by its own file."""
+
+from __future__ import annotations
+
+from canserve.engines.requirements import requirement
+from canserve.facts import Fact, Known, Missing
+from canserve.probes.discover.metadata import read_metadata
+from canserve.probes.stack import kernels, nccl, releases, system, tools
+from canserve.probes.stack.ground import Ground
+from canserve.subjects.stack import Stack
+from canserve.trees.names import unreached
+
+_NCCL = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
+
+
+def alone(subject: str) -> Stack:
+    """Of a distribution that stands by itself: nothing lies around it."""
+    missing = unreached(subject, "", "only a distribution, with nothing around it",
+                        "name an environment or image that has it")  # fmt: skip
+    return Stack(**dict.fromkeys(Stack.__dataclass_fields__, missing))
+
+
+def read_stack(ground: Ground) -> Stack:
+    """Read all of it. Never raises for what the files hold."""
+    copies = nccl.nccl_copies(ground)
+    return Stack(
+        torch_cuda=releases.torch_cuda(ground),
+        torch_requires_nccl=_required(ground),
+        cuda=releases.cuda_releases(ground),
+        cuda_compat=releases.cuda_compat(ground),
+        nccl=copies,
+        nccl_loaded=nccl.nccl_loaded(ground, copies),
+        ray=ground.found.installed_version("ray"),
+        triton=tools.triton(ground),
+        nvcc=tools.nvcc(ground),
+        c_compiler=tools.c_compiler(ground),
+        python_header=tools.python_header(ground),
+        ninja=tools.ninja(ground),
+        kernels=kernels.kernels(ground),
+        system=system.system(ground),
+        libc=system.libc(ground),
+        started=system.started(ground),
+        pins=system.pins(ground),
+    )
+
+
+def _required(ground: Ground) -> Fact[str | None]:
+    """What the metadata of torch require of NCCL: ``==2.27.5``."""
+    located = ground.found.installed("torch")
+    if isinstance(located, Missing):
+        return located
+    if located.value is None:
+        return Known(None, located.evidence)
+    requires = read_metadata(located.value.package, located.value.info).requires
+    if isinstance(requires, Missing):
+        return requires
+    for name in _NCCL:
+        if (wanted := requirement(requires.value, name)) is not None:
+            return Known(wanted, ground.seen(_where(requires), f"requires {name}{wanted}"))
+    return Known(None, ground.seen(_where(requires), "requires no package of NCCL"))
+
+
+def _where(fact: Known[tuple[str, ...]]) -> str:
+    return fact.evidence[0].how if fact.evidence else "its metadata"

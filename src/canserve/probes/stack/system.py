@@ -1,0 +1,124 @@
+"""The system in an image, how the image starts, and what its variables bind."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from canserve.facts import Cause, Fact, Known, Missing
+from canserve.probes.gpu_code.elf import FormError
+from canserve.probes.stack.constants import LIBC, said
+from canserve.probes.stack.ground import LIBRARIES, Ground
+from canserve.rules.stack import bound
+from canserve.subjects.stack import Started
+from canserve.trees.names import below, printable, unreadable
+from canserve.trees.positions import Positions
+
+_NAME = re.compile(r"""^PRETTY_NAME=["']?([^"'\n]{1,200})["']?\s*$""", re.MULTILINE)
+_DPKG = re.compile(
+    r"^Package: libc6\n(?:[^\n]+\n)*?Version: (?:\d+:)?(\d{1,2}\.\d{1,3})[^\n]*$", re.MULTILINE
+)
+_OLD = re.compile(r"libc-(\d{1,2}\.\d{1,3})\.so")
+_EXEC = re.compile(r"^\s*exec\s+(.{1,2000})$", re.MULTILINE)
+MAX_SCRIPT = 64 << 10
+NO_IMAGE = "not an image: how it is started, and with which variables, is said there"
+
+
+def system(ground: Ground) -> Fact[str | None]:
+    """The name in ``os-release``."""
+    if not ground.system:
+        return ground.outside("an environment has no system of its own")
+    for path in ("etc/os-release", "usr/lib/os-release"):
+        text = ground.text(path)
+        if isinstance(text, Missing):
+            return text
+        if text.value is not None:
+            match = _NAME.search(text.value)
+            if match is None:
+                return unreadable(ground.subject, path, "it has no PRETTY_NAME")
+            return Known(printable(match[1]), ground.seen(path, match[1]))
+    return Known(None, ground.seen("etc/os-release", "no such file"))
+
+
+def libc(ground: Ground) -> Fact[str | None]:
+    """By the library's own name, the list of packages, or the library's own words."""
+    if not ground.system:
+        return ground.outside("an environment has no libc of its own")
+    for folder in LIBRARIES:
+        for name in ground.files(folder):
+            if match := _OLD.fullmatch(name):
+                return Known(match[1], ground.seen(below(folder, name), "its name"))
+    listed = ground.text("var/lib/dpkg/status")
+    if isinstance(listed, Known) and listed.value and (match := _DPKG.search(listed.value)):
+        return Known(match[1], ground.seen("var/lib/dpkg/status", f"libc6 {match[1]}"))
+    return _by_itself(ground)
+
+
+def _by_itself(ground: Ground) -> Fact[str | None]:
+    for folder in LIBRARIES:
+        files = ground.files(folder)
+        if any(name.startswith("ld-musl-") for name in files):
+            return Known("musl", ground.seen(folder, "musl's loader"))
+        if (entry := files.get("libc.so.6")) is None:
+            continue
+        path = below(folder, "libc.so.6")
+        told: dict[str, Fact[str | None]] = {}
+
+        def use(name: str, file: Positions, told: dict[str, Fact[str | None]] = told) -> None:
+            try:
+                version = said(file, LIBC)
+            except FormError as error:
+                told[name] = unreadable(ground.subject, name, str(error))
+                return
+            if version is None:
+                told[name] = unreadable(ground.subject, name, "it does not say its version")
+                return
+            told[name] = Known(version, ground.seen(name, f"release {version}"))
+
+        failed = ground.scanned({path: entry.size}, use)
+        return told.get(path) or failed[path]
+    return unreadable(ground.subject, "usr/lib", "no libc was found in the usual folders")
+
+
+def started(ground: Ground) -> Fact[Started]:
+    """Entrypoint and command of an image, and what its script ends with."""
+    config = ground.config
+    if config is None:
+        return Missing(Cause.UNREACHED, NO_IMAGE, ground.seen("", ground.found.origin))
+    entry = tuple(printable(word, 400) for word in config.entrypoint)
+    command = tuple(printable(word, 400) for word in config.command)
+    shown = f"entrypoint {shlex.join(entry) or 'none'}; command {shlex.join(command) or 'none'}"
+    found = Started(entry, command, _script(ground, entry))
+    return Known(found, ground.seen("its config", shown) + found.script.evidence)
+
+
+def _script(ground: Ground, entry: tuple[str, ...]) -> Fact[str | None]:
+    """The words after the last ``exec`` of the first script among the entrypoint's words."""
+    word = next((word for word in entry if word.endswith(".sh") or (word == entry[0] and "/" in word)), None)
+    path = ground.inner(word) if word else None
+    if path is None:
+        return Known(None, ground.seen("its config", "no script"))
+    entry_of = ground.files(path.rpartition("/")[0]).get(path.rpartition("/")[2])
+    if entry_of is not None and entry_of.size > MAX_SCRIPT:
+        return Known(None, ground.seen(path, "a program, or a long script"))
+    text = ground.text(path)
+    if isinstance(text, Missing):
+        return text
+    if text.value is None:
+        return unreadable(ground.subject, path, "the entrypoint's script is not in the image")
+    if not text.value.startswith("#!"):
+        return Known(None, ground.seen(path, "no script"))
+    last = _EXEC.findall(text.value)
+    said_last = printable(last[-1].strip(), 400) if last else None
+    return Known(said_last, ground.seen(path, f"exec {said_last}" if said_last else "it ends without exec"))
+
+
+def pins(ground: Ground) -> Fact[Mapping[str, str]]:
+    """Variables of an image that bind addresses, interfaces, libraries or compilers; no others, as some are secret."""
+    config = ground.config
+    if config is None:
+        return Missing(Cause.UNREACHED, NO_IMAGE, ground.seen("", ground.found.origin))
+    found = {name: printable(value, 400) for name, value in sorted(config.environment.items()) if bound(name)}
+    shown = ", ".join(f"{name}={value}" for name, value in found.items()) or "none of them binds anything"
+    return Known(found, ground.seen("its config", f"{len(config.environment)} variables: {shown}"))
