@@ -1,0 +1,1 @@
+"""Containers, and images that a container engine holds, on this machine or another: read, never run."""

@@ -1,0 +1,296 @@
+"""Reading what a container engine holds: few looks at its machine, each a batch of archives thinned out there.
+
+A container that runs is read as it is, its changed files included. Of an image a container is created, never
+started, and taken away again by the same script, whatever becomes of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from canserve.commands import containers
+from canserve.commands.ssh import Route
+from canserve.facts import Cause, Evidence, Missing
+from canserve.probes.container.areas import (
+    Area,
+    first_areas,
+    further_areas,
+    holds,
+    keep,
+    outermost,
+    within,
+)
+from canserve.probes.container.asking import Described, described, sections
+from canserve.probes.container.naming import LOCAL, Held
+from canserve.transport.frames import Answer, Section
+from canserve.transport.reach import Limits, Look, look_here, look_there
+from canserve.trees.container import records
+from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
+from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
+from canserve.trees.names import printable, unreached
+from canserve.trees.tree import TreeError
+
+MAX_OUTPUT = 400 << 20
+"""Bytes of one script's output, packed."""
+ROOM = 384 << 20
+"""Bytes of kept files."""
+SECONDS = 100
+WHOLE_SECONDS = 240
+"""For all files of a container, where its Python folders hold no engine."""
+MOUNT = 512 << 20
+"""Bytes of a mounted folder that are passed over; what holds more is no source tree."""
+WIDTH = 4
+ROUNDS = 3
+_NO_PYTHON, _NOT_CREATED = 3, 5
+_ABSENT = re.compile(
+    r"could not find the file|could not be found|no such file|not a directory|does not exist", re.IGNORECASE
+)
+_GONE = re.compile(
+    r"no such container|no container with|no such object|is marked for removal|removal of container",
+    re.IGNORECASE,
+)
+
+
+def _quiet(message: str) -> None:
+    del message
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How machines are reached."""
+
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """By the name that follows the @; any other name is one of ssh itself."""
+    offline: bool = False
+    tell: Callable[[str], None] = field(default=_quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A container or image as a tree."""
+
+    tree: ImageTree
+    described: Described
+    notes: tuple[str, ...]
+
+
+def open_held(it: Held, packages: Collection[str], way: Way) -> Opened | Missing:
+    """Open it. ``packages``: import packages whose files will be asked for. Never raises for what is there."""
+    if way.offline and it.machine != LOCAL:
+        why = f"{it.machine} was not looked at: offline"
+        return Missing(
+            Cause.UNREACHED, why, (Evidence(it.subject, "--offline", "not looked at", whole=False),)
+        )
+    look = _look(it, way, sections(it), Limits(whole=40.0))
+    told = described(it, look)
+    if isinstance(told, Missing):
+        return told
+    try:
+        return _Reader(it, told, frozenset(packages), way).open()
+    except TreeError as error:
+        return error.missing
+
+
+def _look(it: Held, way: Way, asked: Sequence[Section], limits: Limits) -> Look:
+    subject = printable(it.subject)
+    if it.machine == LOCAL:
+        return look_here(subject, asked, limits)
+    return look_there(subject, way.routes.get(it.machine) or Route(it.machine), asked, limits)
+
+
+class _Reader:
+    """One container or image, round by round."""
+
+    def __init__(self, it: Held, told: Described, packages: frozenset[str], way: Way) -> None:
+        self._it = it
+        self._told = told
+        self._packages = packages
+        self._way = way
+        self._nodes: dict[str, Node] = {}
+        self._packed: dict[str, bytes] = {}
+        self._holes: list[tuple[str, str]] = []
+        self._read: set[str] = set()
+        self._cut: list[str] = []
+        """Areas that were not read to their end."""
+
+    def open(self) -> Opened:
+        """Folders of Python first, then what they lead to; everything only where no engine was seen."""
+        todo = first_areas(self._told.config)
+        self._way.tell(f"reading the Python folders of {self._it.subject}")
+        for _ in range(ROUNDS):
+            if not todo:
+                break
+            self._take(todo, SECONDS, keep(self._packages))
+            todo = further_areas(self._layer(), {*self._read, *self._cut}, self._packages)
+        if not holds(self._layer(), self._packages):
+            self._everything()
+        return Opened(self._tree(), self._told, tuple(self._notes()))
+
+    def _everything(self) -> None:
+        self._way.tell(f"no engine in the Python folders of {self._it.subject}: passing over all its files")
+        self._take([Area("")], WHOLE_SECONDS, keep(self._packages))
+        mounts = [each for each in self._told.mounts if not re.match(r"(?:dev|proc|sys|run)(?:/|$)", each)]
+        if mounts:
+            self._take([Area(path, MOUNT) for path in outermost(mounts)[:16]], SECONDS, keep(self._packages))
+        for path in mounts:
+            if not within(path, self._read - {""}):
+                self._holes.append((path, "a mounted folder that was not read to its end"))
+
+    def _take(self, areas: Sequence[Area], seconds: int, kept: str) -> None:
+        """Read these areas; raises TreeError where nothing at all can be said of them."""
+        skimmed = self._skim(areas, seconds, kept, MAX_KEPT_FILE)
+        for number, area in enumerate(areas):
+            ended = skimmed.areas.get(number)
+            if ended is not None and (ended.whole or _ABSENT.search(ended.error)):
+                self._read.add(area.path)
+            else:
+                self._cut.append(area.path)
+                self._holes.append((area.path, _why(ended)))
+        for path, node in skimmed.layer.nodes.items():
+            if node.kind != FOLDER or path not in self._nodes:
+                self._nodes[path] = node
+        self._packed.update(skimmed.layer.packed)
+        self._holes += skimmed.layer.holes
+
+    def _skim(self, areas: Sequence[Area], seconds: int, kept: str, largest: int) -> records.Skimmed:
+        name = f"canserve-{secrets.token_hex(8)}" if self._it.kind == "image" else self._it.name
+        section = Section("files", self._script(areas, seconds, (kept, largest), name), MAX_OUTPUT)
+        look = None
+        try:
+            look = _look(
+                self._it, self._way, [section], Limits(whole=seconds + 30.0, output=MAX_OUTPUT + (1 << 20))
+            )
+        finally:
+            # The script removes what it created; where it was ended from here it could not.
+            if self._it.kind == "image" and (look is None or look.trouble is not None):
+                gone = shlex.join(containers.remove(self._told.program, name))
+                _look(self._it, self._way, [Section("remove", f"within 20 {gone}")], Limits(whole=30.0))
+        answer = look.section("files")
+        if isinstance(answer, Missing):
+            raise TreeError(answer)
+        if answer.status in {_NO_PYTHON, _NOT_CREATED} or not answer.out:
+            raise TreeError(self._refused(answer, look))
+        skimmed = records.read(answer.out)
+        gone_midway = next((e.error for e in skimmed.areas.values() if _GONE.search(e.error)), None)
+        if gone_midway is not None:
+            why = f"{self._it.name} was removed while it was read"
+            raise TreeError(Missing(Cause.UNAVAILABLE, why, (self._seen(look, gone_midway),), "look again"))
+        if skimmed.trouble is not None and not skimmed.areas:
+            why = f"what {self._told.program} wrote of {self._it.name} could not be read: {skimmed.trouble}"
+            raise TreeError(
+                Missing(Cause.UNREADABLE, printable(why, 400), (self._seen(look, why),), "look again")
+            )
+        return skimmed
+
+    def _script(self, areas: Sequence[Area], seconds: int, kept: tuple[str, int], name: str) -> str:
+        program = self._told.program
+        plan = {
+            "areas": [
+                {
+                    "argv": containers.archive(program, name, area.path)
+                    if area.path
+                    else containers.export(program, name),
+                    "below": area.path.rpartition("/")[0],
+                    "most": area.most,
+                }
+                for area in areas
+            ],
+            "keep": kept[0],
+            "largest": kept[1],
+            "room": ROOM,
+            "seconds": seconds,
+            "width": WIDTH,
+        }
+        source = resources.files("canserve.trees.container").joinpath("skim.py").read_text("utf-8")
+        python = shlex.quote(sys.executable) if self._it.machine == LOCAL else "python3"
+        lines = [
+            f"command -v {python} >/dev/null 2>&1 && {python} -c 'import sys; sys.exit(sys.version_info < (3, 7))'"
+            f" || exit {_NO_PYTHON}"
+        ]
+        if self._it.kind == "image":
+            made = containers.create(program, self._told.image, name)
+            gone = shlex.join(containers.remove(program, name))
+            lines += [
+                f"trap 'within 20 {gone} >/dev/null 2>&1' EXIT",
+                "trap 'exit 1' HUP INT TERM PIPE",
+                f"within 30 {shlex.join(made)} >/dev/null || exit {_NOT_CREATED}",
+            ]
+        lines.append(f"{python} -I -c {shlex.quote(source)} {shlex.quote(json.dumps(plan))}")
+        return "\n".join(lines)
+
+    def _refused(self, answer: Answer, look: Look) -> Missing:
+        if answer.status == _NO_PYTHON:
+            why = (
+                f"{self._it.machine} has no Python 3.7 or later, which thins out there what its engine writes"
+            )
+            return Missing(
+                Cause.UNREACHED, why, (self._seen(look, why),),
+                f"save it ({self._told.program} save -o FILE IMAGE), copy it here, and name docker-archive:FILE",
+            )  # fmt: skip
+        said = " ".join(answer.error.split())[:300] or answer.complaint
+        why = f"{self._told.program} on {self._it.machine} gave nothing of {self._it.name}: {said}"
+        if _GONE.search(said) or "no such image" in said.lower():
+            why = f"{self._it.name} was removed while it was read: {said}"
+        ask = "make room on its disk" if "no space left" in said.lower() else "look again"
+        return Missing(Cause.UNAVAILABLE, printable(why, 400), (self._seen(look, said),), ask)
+
+    def _seen(self, look: Look, saw: str) -> Evidence:
+        return Evidence(
+            printable(self._it.subject), look.how, printable(saw, 300), whole=False, when=look.when
+        )
+
+    def _layer(self) -> Layer:
+        return Layer(self._nodes, holes=tuple(self._holes), packed=self._packed)
+
+    def _tree(self) -> ImageTree:
+        tree = ImageTree(self._it.subject, self._origin(), [self._layer()], self._fetch)
+        if "" not in self._read:
+            why = "only its Python folders were read, and what they lead to"
+            ask = "name what holds the engine in PYTHONPATH, or save the image and name docker-archive:FILE"
+            tree.unread = Unread(unreached(printable(self._it.subject), "", why, ask), frozenset(self._read))
+        return tree
+
+    def _origin(self) -> str:
+        if self._it.kind == "image":
+            return f"image in {self._told.program} on {self._it.machine}"
+        state = self._told.state or "unknown state"
+        return f"container in {self._told.program} on {self._it.machine} ({state})"
+
+    def _notes(self) -> Sequence[str]:
+        cut = [path or "all its files" for path in self._cut]
+        return (f"not read to the end: {', '.join(cut[:5])}",) if cut else ()
+
+    def _fetch(self, number: int, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
+        """Files that were not kept, whole."""
+        del number
+        wanted = [Area(path, MAX_READ) for path in paths]
+        try:
+            found = self._skim(wanted, SECONDS, "", MAX_READ).layer
+        except TreeError as error:
+            return dict.fromkeys(paths, error.missing)
+        lost = unreached(
+            printable(self._it.subject), "", "a file that could not be read any more", "look again"
+        )
+        return {path: content if (content := found.content(path)) is not None else lost for path in paths}
+
+
+def _why(ended: records.Ended | None) -> str:
+    if ended is None:
+        return "it was not read to its end"
+    said = " ".join(ended.error.split())[:200]
+    match ended.cut:
+        case "size":
+            return "it is larger than what is passed over"
+        case "time":
+            return "the time for reading it was over"
+        case None:
+            return said or f"exit status {ended.status}"
+        case other:
+            return other

@@ -1,0 +1,245 @@
+"""Runs on the machine of a container engine, from a copy of its source: thins out what the engine writes.
+
+Archives of whole folders come from the engine's own client; names go to stdout, and the contents of the few files that
+are worth it. Needs nothing but Python's own library, of 3.7 or later; writes nothing but stdout and starts nothing
+but the given commands. Its plan is JSON, its first argument:
+
+    {"areas": [{"argv": [...], "below": "usr/local", "most": 8589934592}, ...],
+     "keep": "regular expression", "largest": 8388608, "room": 268435456, "seconds": 60, "width": 3}
+
+``below``: the folder that names of the archive stand in; ``most``: bytes after which an archive is cut.
+Output: zlib, of lines of JSON, ``["f", path, size, kept]`` followed by so many bytes as ``kept`` says,
+``["d", path]``, ``["l", path, target]``, ``["h", path, target]``, ``["s", path]``, for each area at its end
+``["area", number, status, why it was cut, stderr]``, and last ``["end"]``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import zlib
+from queue import Empty, Queue
+from typing import IO, Any
+
+BLOCK = 1 << 20
+TALK = 2000
+"""Bytes of stderr that are passed on."""
+
+
+class Out:
+    """Stdout, packed, shared by all areas."""
+
+    def __init__(self, handle: IO[bytes], room: int) -> None:
+        self.lock = threading.Lock()
+        self.packer = zlib.compressobj(1)
+        self.handle = handle
+        self.room = room
+        self.broken: OSError | None = None
+
+    def line(self, values: list[Any], data: bytes = b"") -> None:
+        """One line, and what follows it."""
+        text = json.dumps(values, separators=(",", ":")).encode("ascii") + b"\n"
+        with self.lock:
+            self.write(self.packer.compress(text + data))
+
+    def write(self, data: bytes) -> None:
+        """To whoever reads, if anybody still does."""
+        try:
+            self.handle.write(data)
+        except OSError as error:  # nobody reads any more
+            self.broken = error
+            raise
+
+    def end(self) -> None:
+        """Nothing is missing."""
+        self.line(["end"])
+        self.write(self.packer.flush())
+        self.handle.flush()
+
+    def take(self, size: int) -> bool:
+        """Whether a file of this size may still be kept."""
+        with self.lock:
+            if size > self.room:
+                return False
+            self.room -= size
+            return True
+
+
+class Counted:
+    """What an engine writes, with a limit."""
+
+    def __init__(self, handle: IO[bytes], most: int) -> None:
+        self.handle = handle
+        self.left = most
+        self.cut: str | None = None
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes."""
+        if self.left <= 0:
+            self.cut = "size"
+            return b""
+        data = self.handle.read(min(size, BLOCK))
+        self.left -= len(data)
+        return data
+
+
+def clean(name: str) -> str:
+    """``./usr/lib/`` -> ``usr/lib``."""
+    while name.startswith("./"):
+        name = name[2:]
+    name = name.strip("/")
+    return "" if name == "." else name
+
+
+def below(folder: str, name: str) -> str:
+    """``folder/name``, or just the one that is not empty."""
+    return folder + "/" + name if folder and name else folder or name
+
+
+def skim(stream: Ahead, folder: str, plan: dict[str, Any], out: Out) -> None:
+    """Pass one archive on, thinned out."""
+    keep, largest = plan["keep"], plan["largest"]
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK, errorlevel=1) as archive:  # type: ignore[call-overload]
+        while True:
+            member = archive.next()
+            if member is None:
+                return
+            archive.members = []  # tarfile would keep them all
+            path = below(folder, clean(member.name))
+            if not path:
+                continue
+            if member.isdir():
+                out.line(["d", path])
+            elif member.issym():
+                out.line(["l", path, member.linkname])
+            elif member.islnk():
+                out.line(["h", path, below(folder, clean(member.linkname))])
+            elif not member.isreg() or member.issparse():
+                out.line(["s", path])
+            elif member.size <= largest and keep.search(path) and out.take(member.size):
+                data = archive.extractfile(member).read()
+                if len(data) != member.size:
+                    raise EOFError("cut short within a member")
+                out.line(["f", path, member.size, len(data)], data)
+            else:
+                out.line(["f", path, member.size, -1])
+
+
+def area(number: int, plan: dict[str, Any], out: Out, deadline: float) -> None:
+    """One archive, from the engine's client to the end or to its limit."""
+    told = plan["areas"][number]
+    try:
+        child = subprocess.Popen(  # noqa: S603 - argv comes from ``commands``, with the plan
+            told["argv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+    except OSError as error:
+        out.line(["area", number, 127, None, str(error)])
+        return
+    assert child.stdout is not None
+    assert child.stderr is not None
+    talk: list[bytes] = []
+    errors = child.stderr
+    listener = threading.Thread(target=lambda: talk.append(drained(errors)))
+    listener.daemon = True
+    listener.start()
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        child.kill()
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), stop)
+    timer.daemon = True
+    timer.start()
+    counted = Counted(child.stdout, told["most"])
+    why = None
+    try:
+        first = Ahead(counted)
+        if not first.empty():
+            skim(first, told["below"], plan, out)
+            while counted.read(BLOCK):  # the padding after the last member
+                pass
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        why = str(error) or type(error).__name__
+    finally:
+        timer.cancel()
+        if why or counted.cut or out.broken:
+            child.kill()
+        child.stdout.close()
+        status = child.wait()
+        listener.join(5)
+    why = "time" if late.is_set() else counted.cut or (why if status == 0 else None)
+    out.line(["area", number, status, why, b"".join(talk).decode("utf-8", "replace")])
+
+
+class Ahead:
+    """A stream of which the first block was looked at: an engine that refuses writes nothing."""
+
+    def __init__(self, inner: Counted) -> None:
+        self.inner = inner
+        self.first = inner.read(BLOCK)
+
+    def empty(self) -> bool:
+        """Nothing was written."""
+        return not self.first
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes."""
+        if self.first:
+            data, self.first = self.first[:size], self.first[size:]
+            return data
+        return self.inner.read(size)
+
+
+def drained(handle: IO[bytes]) -> bytes:
+    """All of stderr, of which the beginning is kept."""
+    kept = b""
+    while True:
+        piece = os.read(handle.fileno(), 4096)
+        if not piece:
+            return kept
+        kept = (kept + piece)[:TALK]
+
+
+def main(plan: dict[str, Any], handle: IO[bytes]) -> int:
+    """All areas of a plan; the exit status."""
+    plan["keep"] = re.compile(plan["keep"])
+    out = Out(handle, plan["room"])
+    deadline = time.monotonic() + plan["seconds"]
+    todo: Queue[int] = Queue()
+    for number in range(len(plan["areas"])):
+        todo.put(number)
+    done: list[int] = []
+
+    def work() -> None:
+        while out.broken is None:
+            try:
+                number = todo.get_nowait()
+            except Empty:
+                return
+            try:
+                area(number, plan, out, deadline)
+            except OSError:
+                return
+            done.append(number)
+
+    workers = [threading.Thread(target=work) for _ in range(plan["width"])]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    if len(done) < len(plan["areas"]):
+        sys.stderr.write("%s\n" % (out.broken or "not all was read"))
+        return 1
+    out.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1]), sys.stdout.buffer))
