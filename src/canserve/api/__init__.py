@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -82,6 +82,8 @@ class Report:
     """No build was named: each is the most suitable release of its engine in the index."""
     not_indexed: tuple[str, ...] = ()
     """Then: engines of which there is no index, so that nothing is said of them."""
+    notes: tuple[str, ...] = ()
+    """Then: what lies on the machines and was not judged, and machines that could not be looked at."""
 
     @property
     def verdict(self) -> Verdict:
@@ -103,14 +105,16 @@ def check(
     """
     options = options or Options()
     wish = read_wish(options.flags)
-    machines = read_machines(on, options) if on else ()
+    nodes = read_nodes(on, options) if on else ()
+    machines = tuple(node.machine for node in nodes)
     subject = read_model(model, options)
     if not builds:
         from canserve.api.newest import Wanted, newest_suitable
         from canserve.index import not_indexed
 
         reports = newest_suitable(Wanted(subject, machines, on, wish, options))
-        return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed())
+        lying = tuple(_not_judged(nodes))
+        return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed(), notes=lying)
     want = replace(wanted(subject, wish, machines), deep=options.deep)
     cost = Cost()
     judged = []
@@ -122,6 +126,23 @@ def check(
             unseen = (machine.unseen for machine in group)
             judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
     return Report(subject, tuple(judged), cost)
+
+
+def _not_judged(nodes: Sequence[Node]) -> Iterator[str]:
+    """What lies on the machines beside what was judged, and where that is not known."""
+    from canserve.plan.offers.held import on_machines
+
+    found = on_machines([node for node in nodes if node.looked_at])
+    if found.offers:
+        kinds = (("running", "running containers"), ("image", "images"), ("environment", "environments"))
+        groups = ((what, [o.target for o in found.offers if o.source == source]) for source, what in kinds)
+        said = "; ".join(f"{what}: {', '.join(names)}" for what, names in groups if names)
+        yield f"on the machines, and not judged here: {said} (canserve candidates judges them)"
+    unseen = [node.machine.unseen for node in nodes]
+    yield from dict.fromkeys(why for why in unseen if why is not None)
+    yield from (
+        line for line in found.unheard if not any(why and why.partition(";")[0] in line for why in unseen)
+    )
 
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Say which build at hand serves MODEL on these machines, best first.
+    """Say which build at hand serves MODEL, best first.
 
     Candidates are what the machines run and hold (containers, images of docker and podman, environments), what is
     named here, and the newest suitable release of every engine. Each is judged as `canserve check` does it. Yes

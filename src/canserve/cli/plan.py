@@ -127,7 +127,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Say what fits on these machines: layouts, memory, context, speed.
+    """Say what fits on these machines: layouts, memory, speed.
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A MACHINE is `local`, an ssh destination,
     a cluster file, or a profile (`canserve machine --list` names them); machines are looked at unless --offline is given.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from canserve.api import BuildReport, Report
+from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Check
 from canserve.facts import Evidence
 from canserve.render.escape import code, markdown
@@ -29,6 +30,8 @@ def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str
         lines += [f"- note: {markdown(note)}" for note in build.notes]
     if shared:
         lines += ["", "#### every build", "", *map(_skipped, shared)]
+    if report.notes:
+        lines += ["", *(f"- note: {markdown(note)}" for note in report.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -75,11 +78,8 @@ def _skipped(skip: tuple[str, str]) -> str:
     return f"- skipped {code(check)}: {markdown(because)}"
 
 
-def checks_markdown(checks: Iterable[Check]) -> str:
+def checks_markdown(checks: Iterable[Check | ClusterCheck]) -> str:
     """The check reference as a table."""
     lines = ["| check | a yes means | judged |", "|---|---|---|"]
-    for check in checks:
-        when = "with a machine" if check.needs_machine else "always"
-        when = "with a layout" if check.needs_layout else when
-        lines.append(f"| {code(check.name)} | {markdown(check.claim)} | {when} |")
+    lines += (f"| {code(check.name)} | {markdown(check.claim)} | {check.when} |" for check in checks)
     return "\n".join(lines) + "\n"

@@ -107,6 +107,10 @@ class CheckShape:
         bool, "No build was named: these are the most suitable releases of each engine, from the index alone."
     ]
     not_indexed: Annotated[tuple[str, ...], "Then: engines of which there is no index."]
+    notes: Annotated[
+        tuple[str, ...],
+        "Then: what lies on the machines and was not judged, and machines that were not looked at.",
+    ]
     cost: Annotated[Cost, "What reading moved over the network; what came from the cache does not count."]
 
 
@@ -303,6 +307,7 @@ class CheckReferenceShape:
     claim: Annotated[str, "What a yes means."]
     needs_machine: Annotated[bool, "Whether it is judged only where a machine is named."]
     needs_layout: Annotated[bool, "Whether it is judged only where a layout on machines is."]
+    when: Annotated[str, "In words: always, with a machine, with several machines ..."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def check_output(report: Report) -> CheckShape:
         builds=tuple(build_verdict(build) for build in report.builds),
         chosen=report.chosen,
         not_indexed=report.not_indexed,
+        notes=report.notes,
         cost=report.cost,
     )
 
@@ -250,15 +251,8 @@ def machine_output(machines: Iterable[Machine]) -> MachineOutputShape:
 
 def checks_output(checks: Iterable[Check | ClusterCheck]) -> CheckListShape:
     """The check reference."""
-    rows = (CheckReferenceShape(c.name, c.claim, *_needs(c), c.when) for c in checks)
+    rows = (CheckReferenceShape(c.name, c.claim, c.needs_machine, c.needs_layout, c.when) for c in checks)
     return CheckListShape(1, tuple(rows))
-
-
-def _needs(check: Check | ClusterCheck) -> tuple[bool, bool]:
-    """Whether it needs a machine, and a layout."""
-    if isinstance(check, ClusterCheck):
-        return True, False
-    return check.needs_machine, check.needs_layout
 
 
 def _fields(record: Build | Model | Machine | object) -> dict[str, object]:

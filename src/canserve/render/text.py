@@ -38,6 +38,9 @@ def check_text(report: Report, look: Look) -> str:
         page.blank()
         page.add(Row(label="every build:"))
     page.add(*_skipped(shared))
+    if report.notes:
+        page.blank()
+        page.add(*(Row(note, label="note ") for note in report.notes))
     return page.render()
 
 
