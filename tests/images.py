@@ -31,6 +31,7 @@ def layer(members: Mapping[str, Member]) -> bytes:
                 archive.addfile(info)
             else:
                 info.size = len(content)
+                info.mode = 0o755 if "bin/" in name else 0o644
                 archive.addfile(info, io.BytesIO(content))
     return out.getvalue()
 

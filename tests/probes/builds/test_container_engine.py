@@ -1,0 +1,149 @@
+"""What a real docker holds, read as trees: never run, and nothing left behind."""
+
+from __future__ import annotations
+
+import pytest
+from held_images import BASE, INSTALLED, SITE, package
+from small_engine import ENGINES
+
+from canserve.facts import Cause, Known, Missing
+from canserve.probes.build import BuildOptions, Reading, read_build
+from canserve.subjects.build import Build, Want
+from docker_engine import Docker
+from images import link
+
+OPAQUE = ".wh..wh..opq"
+
+
+def read(target: str) -> Reading:
+    return read_build(target, Want(), BuildOptions(engines=ENGINES))
+
+
+def build(target: str) -> Build:
+    got = read(target).build
+    assert isinstance(got, Build), got
+    return got
+
+
+def names(got: Build) -> set[str]:
+    assert isinstance(got.registry, Known), got.registry
+    return set(got.registry.value)
+
+
+def refused(target: str) -> Missing:
+    got = read(target).build
+    assert isinstance(got, Missing), got
+    return got
+
+
+def test_an_image_that_the_engine_holds(docker: Docker) -> None:
+    got = build("docker-daemon:me/eng:1")
+    identity = got.identity
+    assert names(got) == {"Alpha", "Beta"}
+    assert identity.version == Known("1.2", identity.version.evidence)
+    assert isinstance(identity.content, Known)
+    assert identity.content.value == docker("image", "inspect", "--format", "{{.Id}}", "me/eng:1")
+    assert isinstance(identity.platforms, Known) and identity.platforms.value == ("linux_aarch64",)
+    assert identity.origin == f"image in docker on local: Python environment, installed in {SITE}"
+    assert docker.left() == []
+    assert names(build("docker://me/eng:1@local")) == {"Alpha", "Beta"}
+
+
+def test_changed_files_of_a_running_container_win(docker: Docker) -> None:
+    docker("run", "-d", "--name", "serving", "--network", "none", "--entrypoint", "/bin/busybox", "me/eng:1", "sleep", "600")  # fmt: skip
+    change = f"echo 'MODELS = [\"Gamma\"]' > /{SITE}/eng/registry.py; rm -r /{SITE}/eng-1.2.dist-info"
+    docker("exec", "serving", "/bin/busybox", "sh", "-c", change)
+    got = build("container://serving")
+    assert names(got) == {"Gamma"} and "(running)" in got.identity.origin
+    assert isinstance(got.identity.content, Missing) and "may differ" in got.identity.content.why
+    assert docker("inspect", "--format", "{{.State.Status}}", "serving") == "running"
+    assert docker.left() == ["serving"]
+
+
+def test_a_container_that_never_ran(docker: Docker) -> None:
+    docker("create", "--name", "idle", "me/eng:1")
+    got = build("container://idle@local")
+    assert names(got) == {"Alpha", "Beta"} and "(created)" in got.identity.origin
+
+
+def test_whiteouts_and_later_layers(docker: Docker) -> None:
+    above = {
+        f"{SITE}/eng/{OPAQUE}": b"",
+        **package(SITE, '"Delta"'),
+        f"{SITE}/eng-1.2.dist-info/.wh.RECORD": b"",
+    }
+    docker.load("me/eng:2", [BASE, INSTALLED, above])
+    assert names(build("docker-daemon:me/eng:2")) == {"Delta"}
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        {"eng.pth": b"/opt/eng\n"},
+        {
+            "__editable__.eng-1.2.pth": b"import __editable___eng_finder\n",
+            "__editable___eng_finder.py": b"MAPPING: dict[str, str] = {'eng': '/opt/eng/eng'}\n",
+        },
+        {"eng": link("/opt/eng/eng")},
+    ],
+    ids=["pth", "finder", "link"],
+)
+def test_a_source_tree_outside_of_site_packages(docker: Docker, lead: dict[str, bytes]) -> None:
+    info = {f"{SITE}/eng-1.2.dist-info/METADATA": INSTALLED[f"{SITE}/eng-1.2.dist-info/METADATA"]}
+    there = {f"{SITE}/{name}": data for name, data in lead.items()}
+    docker.load("me/source:1", [BASE, package("opt/eng", '"Here"'), there | info])
+    assert names(build("docker-daemon:me/source:1")) == {"Here"}
+    docker("rmi", "me/source:1")
+
+
+def test_a_source_tree_that_nothing_names(docker: Docker) -> None:
+    docker.load("me/tree:1", [BASE, package("opt/eng", '"Found"')])
+    assert names(build("docker-daemon:me/tree:1")) == {"Found"}
+
+
+def test_an_image_without_an_engine(docker: Docker) -> None:
+    why = refused("docker-daemon:me/bare:1")
+    assert why.cause is Cause.UNAVAILABLE and "no eng or second in it" in why.why
+    assert docker.left() == []
+
+
+def test_a_mounted_source_tree(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("work")
+    for path, data in package("", '"Mounted"').items():
+        (folder / path.strip("/")).parent.mkdir(exist_ok=True)
+        (folder / path.strip("/")).write_bytes(data)
+    docker("create", "--name", "mounted", "-v", f"{folder}:/workspace", "me/bare:1")
+    assert names(build("container://mounted")) == {"Mounted"}
+
+
+def test_several_pythons(docker: Docker) -> None:
+    other = "opt/venv/lib/python3.11/site-packages"
+    docker.load(
+        "me/two:1", [BASE, INSTALLED, {"opt/venv/pyvenv.cfg": b"home = /usr/bin\n", **package(other)}]
+    )
+    got = read("docker-daemon:me/two:1")
+    assert isinstance(got.build, Build)
+    assert any("also found" in note for note in got.notes)
+
+
+def test_names_that_are_not_there_are_met_with_near_ones(docker: Docker) -> None:
+    docker("create", "--name", "vllm-head", "me/eng:1")
+    why = refused("container://vllm-heat")
+    assert why.cause is Cause.UNAVAILABLE and why.why == "no such container in docker on local: vllm-heat"
+    assert why.ask == "did you mean vllm-head?"
+    why = refused("docker-daemon:eng:1")
+    assert why.ask is not None and "did you mean me/eng:1" in why.ask
+    why = refused("docker-daemon:quite/another:9")
+    assert why.ask is not None and "me/eng:1" in why.ask
+
+
+def test_variables_that_look_like_secrets_stay_there(docker: Docker) -> None:
+    docker("create", "--name", "told", "-e", "HF_TOKEN=hf_abcdef", "-e", "NCCL_DEBUG=INFO", "me/eng:1")
+    got = read("container://told")
+    assert "hf_abcdef" not in repr(got)
+
+
+def test_an_engine_that_is_not_running(docker: Docker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    why = refused("container://any")
+    assert why.cause is Cause.UNAVAILABLE and why.why.startswith("docker on local is not running")
