@@ -68,8 +68,8 @@ class Ground:
 
     @cached_property
     def system(self) -> bool:
-        """Whether the tree is a whole root file system."""
-        return is_system(self.look)
+        """Whether the tree is a whole root file system; of an image layers may be unread, and so be holes."""
+        return self.config is not None or is_system(self.look)
 
     @property
     def variables(self) -> Mapping[str, str]:

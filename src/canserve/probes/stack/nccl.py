@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.facts import Evidence, Fact, Known, Missing, partial
 from canserve.probes.gpu_code.elf import FormError
 from canserve.probes.stack.constants import NCCL, said
 from canserve.probes.stack.ground import LIBRARIES, Ground
@@ -40,6 +40,10 @@ def nccl_copies(ground: Ground) -> Fact[tuple[Tool, ...]]:
     sizes = {path: size for path, size in sizes.items() if path.endswith(SONAME) or _short(path) not in sizes}
     versions = _versions(ground, sizes)
     looks: tuple[Evidence, ...] = ground.seen("usual folders of libraries", f"{len(sizes)} x {SONAME}")
+    gap = ground.look.gap(below(LIBRARIES[0], SONAME)) if ground.system else None
+    if gap is not None and not sizes:
+        return gap
+    looks = tuple(map(partial, looks)) if gap is not None else looks
     for version in versions.values():
         looks += version.evidence
     return Known(tuple(Tool(path, versions[path]) for path in sizes), looks)

@@ -58,6 +58,8 @@ def cuda_releases(ground: Ground) -> Fact[tuple[Release, ...]]:
         looks = list(ground.seen(ground.sites[0].path, "no CUDA runtime, no toolkit"))
         if not ground.system:
             return ground.outside("no CUDA runtime is in the environment; one may be on the machine")
+        if gap := ground.look.gap("usr/local/cuda"):
+            return gap
     return Known(tuple(found), tuple(dict.fromkeys(looks)))
 
 

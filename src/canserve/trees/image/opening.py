@@ -82,6 +82,7 @@ def _tree(reading: Reading, origin: str, found: Layers) -> ImageTree:
     tree = ImageTree(reading.subject, origin, layers, fetch, lambda: reading.place.web.cost)
     tree.visitor = lambda number, paths, use: sources[number].visit(reading.subject, paths, use)
     tree.unread = found.unread
+    tree.seekable = frozenset(n for n, source in enumerate(sources) if source.table is not None)
     return tree
 
 

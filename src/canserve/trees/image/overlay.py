@@ -185,6 +185,8 @@ class ImageTree:
         self._layers = layers
         self._fetch = fetch
         self.visitor: Visit = _cannot
+        self.seekable: frozenset[int] = frozenset()
+        """Numbers of layers of which single files can be had."""
         self.unread: Unread | None = None
         self._root, unlisted = merge(layers)
         self._holes = tuple(Hole(name, unreadable(subject, name, why)) for name, why in unlisted)
@@ -292,6 +294,13 @@ class ImageTree:
             for inner, shown in wanted.items():
                 got.update(dict.fromkeys(shown, found[inner]))
         return got
+
+    def at_hand(self, path: str) -> bool:
+        """Whether a small file can be had without passing over a packed layer once more."""
+        leaf = self._leaf(path)
+        if isinstance(leaf, Missing):
+            return True
+        return leaf.layer in self.seekable or self._layers[leaf.layer].content(leaf.path) is not None
 
     def visit(self, paths: Sequence[str], use: Use) -> Mapping[str, Missing]:
         """Unpack files of any size one after the other; each layer is passed over once."""
