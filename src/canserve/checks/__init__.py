@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from canserve.checks.every import CHECKS as CHECKS
+    from canserve.checks.every import REFERENCE as REFERENCE
 
 
 def __getattr__(name: str) -> object:
-    if name == "CHECKS":
+    if name in {"CHECKS", "REFERENCE"}:
         from canserve.checks import every
 
-        return every.CHECKS
+        return getattr(every, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -69,6 +69,11 @@ class Check:
     of_checkpoints: bool = False
     """Whether it asks about what only checkpoints of the Hub have, and builds that load them."""
 
+    @property
+    def when(self) -> str:
+        """Where it is judged, for the check reference."""
+        return "with a layout" if self.needs_layout else "with a machine" if self.needs_machine else "always"
+
     def judge(self, case: Case) -> Finding | Skipped:
         """Run the check on one case."""
         about = case.about(self.needs_machine, self.needs_layout)

@@ -24,9 +24,9 @@ def either(close: Sequence[str]) -> str:
 def check_names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Names of checks, or ``all``. Fails with the nearest names when there is no such check."""
     if set(value) - {"all"}:
-        from canserve.checks import CHECKS
+        from canserve.checks import REFERENCE
 
-        names = [*(check.name for check in CHECKS), "all"]
+        names = [*(check.name for check in REFERENCE), "all"]
         for name in value:
             if name not in names:
                 raise click.BadParameter(f"no check is called {name!r}.{nearest(name, names)}", ctx, param)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass, replace
 
+from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Check
 from canserve.facts import Evidence, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
@@ -165,12 +166,11 @@ def _item(item: object, found: object, whole: bool) -> str:
     return f"{item}: {brief(value, whole)}"
 
 
-def checks_text(checks: Iterable[Check], look: Look) -> str:
+def checks_text(checks: Iterable[Check | ClusterCheck], look: Look) -> str:
     """The check reference: name, and what a yes means."""
     page = Page(look)
     for check in checks:
-        needs = " (where a machine is named)" if check.needs_machine else ""
-        needs = " (where a layout is judged)" if check.needs_layout else needs
+        needs = "" if check.when == "always" else f" ({check.when})"
         page.add(Row(label=check.name), Row(f"{check.claim}{needs}", indent=4))
     return page.render()
 

@@ -31,6 +31,21 @@ class ClusterCheck:
     of_unreached: bool = False
     """Whether it is also asked of machines that could not be reached."""
 
+    @property
+    def needs_machine(self) -> bool:
+        """As a check of builds has it."""
+        return True
+
+    @property
+    def needs_layout(self) -> bool:
+        """It is judged without one as well."""
+        return False
+
+    @property
+    def when(self) -> str:
+        """Where it is judged, for the check reference."""
+        return "with several machines" if self.of_several else "with a machine that is looked at"
+
     def judge(self, cluster: Cluster) -> Finding | Skipped:
         """Run the check on these machines."""
         about = ", ".join(node.name for node in cluster.nodes)
