@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from canserve.facts import Fact, Known, Missing
 from canserve.plan.offers.offer import Offer
 from canserve.subjects.cluster import Node
-from canserve.subjects.host import CachedModel
+from canserve.subjects.host import CachedModel, HeldImage
 from canserve.subjects.model import Model
 from canserve.units import Bytes
 
@@ -77,14 +77,23 @@ def _of_image(offer: Offer, node: Node) -> Travel:
     if not lacking:
         return exactly(NOTHING, "all of its layers are there")
     said = f"{len(lacking)} of {len(layers)} layers"
+    most = whole
     if offer.packed is not None:
-        count = sum(layer.size.count for layer in offer.packed if layer.digest not in held.value)
-        return exactly(Bytes(count), f"{said}, packed")
-    if whole is None:
+        most = Bytes(sum(layer.size.count for layer in offer.packed if layer.digest not in held.value))
+        said = f"{said}, packed"
+    if any(image.layers is None for image in _value(node.machine.images)):
+        return Travel(NOTHING, most, f"{said}; of some image there the layers are not told")
+    if most is None:
         return unknown(f"{said}; its size is not known")
+    if offer.packed is not None:
+        return exactly(most, said)
     if len(lacking) == len(layers):
-        return exactly(whole, "all of its layers, unpacked")
-    return Travel(NOTHING, whole, f"{said}, whose sizes the engine does not tell apart")
+        return exactly(most, "all of its layers, unpacked")
+    return Travel(NOTHING, most, f"{said}, whose sizes the engine does not tell apart")
+
+
+def _value(images: Fact[tuple[HeldImage, ...]]) -> tuple[HeldImage, ...]:
+    return images.value if isinstance(images, Known) else ()
 
 
 def _layers_on(node: Node) -> Fact[frozenset[str]]:
