@@ -8,26 +8,37 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from canserve import __version__
 from canserve.facts import Cause
 from canserve.trees.cache import write_all
 from canserve.trees.fanout import WIDTH
-from canserve.trees.names import printable
 from canserve.trees.secret import Secret, shown
 from canserve.trees.tree import Cost
+from canserve.trees.web.answers import (
+    AgainError,
+    RangesRefusedError,
+    WebError,
+    advice,
+    content_range,
+    expect,
+    reason,
+    retry_after,
+    status_line,
+    unpacked,
+)
 from canserve.trees.web.settings import Settings
 
 if TYPE_CHECKING:
     import httpx
+
+__all__ = ["Page", "Range", "RangesRefusedError", "Web", "WebError"]
 
 R = TypeVar("R")
 
@@ -36,24 +47,6 @@ SLOWEST = 64_000
 """Bytes a second: what is promised to take longer than this is not waited for."""
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 _MOVED = frozenset({301, 302, 303, 307, 308})
-
-
-class WebError(Exception):
-    """A request that did not give what was asked for."""
-
-    challenge: str | None = None
-    """Of a 401: which login the server wants (``WWW-Authenticate``)."""
-
-    def __init__(self, cause: Cause, why: str, status: int | None = None, ask: str | None = None) -> None:
-        super().__init__(why)
-        self.cause = cause
-        self.why = printable(why, 400)
-        self.status = status
-        self.ask = ask
-
-
-class RangesRefusedError(Exception):
-    """The server answers, but not with the bytes that were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +86,25 @@ class Web:
         self._pause = pause
         self._lock = threading.Lock()
         self._clients_lock = threading.Lock()
-        self._clients: dict[tuple[bool, str | None], httpx.Client] = {}
+        self._clients: dict[tuple[bool, str | None, str | None], httpx.Client] = {}
         self._cost = Cost()
         self._authorized: dict[str, Secret] = {}
+        self._renewals: dict[str, Callable[[str], None]] = {}
 
     def authorize(self, prefix: str, header: Secret) -> None:
         """Send this ``Authorization`` with every request to an address that begins so, and to no other."""
         with self._lock:
             self._authorized[prefix] = header
+
+    def renews(self, prefix: str, renew: Callable[[str], None]) -> None:
+        """Call this with the challenge when an address that begins so wants a login, and ask once more."""
+        with self._lock:
+            self._renewals[prefix] = renew
+
+    def trust(self, host: str, authority: str | None, blindly: bool) -> None:
+        """Take a host at the word of an authority of its own, or ``blindly``: unproven, even unencrypted."""
+        with self._lock:
+            self.settings = self.settings.trusting(host, authority, blindly)
 
     def apart(self) -> Web:
         """The same connections with a count of its own."""
@@ -129,12 +133,24 @@ class Web:
             place, tag = str(response.url), response.headers.get("etag")
             if response.status_code == 304 and etag:
                 return Page(None, kind, etag, place)
-            _expect(response, 200)
+            expect(response, 200)
             packed = response.headers.get("content-encoding", "identity").lower()
             link = response.headers.get("link", "")[:4000]
-            return Page(_unpacked(self._chunks(response), packed, limit, url), kind, tag, place, link)
+            return Page(unpacked(self._chunks(response), packed, limit, url), kind, tag, place, link)
 
         return self._ask(url, headers, self.settings.patience, use)
+
+    def form(self, url: str, fields: Mapping[str, Secret], limit: int) -> bytes:
+        """The answer to a form of at most ``limit`` bytes; it is sent nowhere else. Raises WebError."""
+        told = urlencode({name: value.reveal() for name, value in fields.items()}).encode()
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity",
+                   "Content-Type": "application/x-www-form-urlencoded"}  # fmt: skip
+
+        def use(response: httpx.Response) -> bytes:
+            expect(response, 200)
+            return unpacked(self._chunks(response), "", limit, url)
+
+        return self._ask(url, headers, self.settings.patience, use, told)
 
     def span(self, url: str, start: int, end: int) -> Range:
         """The bytes from ``start`` to before ``end``. Raises WebError, RangesRefusedError."""
@@ -155,7 +171,7 @@ class Web:
         begun = time.monotonic()
 
         def use(response: httpx.Response) -> tuple[str, int]:
-            _expect(response, 200)
+            expect(response, 200)
             os.lseek(handle, 0, os.SEEK_SET)
             os.truncate(handle, 0)
             digest, size = hashlib.sha256(), 0
@@ -164,7 +180,7 @@ class Web:
                 if size > limit:
                     raise WebError(Cause.UNREADABLE, f"{shown(url)} sends more than {limit} bytes")
                 if time.monotonic() - begun > self.settings.patience + size / SLOWEST:
-                    raise _AgainError(f"only {size} bytes came in {time.monotonic() - begun:.0f} s")
+                    raise AgainError(f"only {size} bytes came in {time.monotonic() - begun:.0f} s")
                 digest.update(chunk)
                 write_all(handle, chunk)
             return digest.hexdigest(), size
@@ -184,8 +200,8 @@ class Web:
         def use(response: httpx.Response) -> Range:
             if response.status_code == 200:
                 return self._all_of_it(response, start, count)
-            _expect(response, 206)
-            first, last, total = _content_range(response.headers.get("content-range", ""))
+            expect(response, 206)
+            first, last, total = content_range(response.headers.get("content-range", ""))
             wanted = min(count, total) if start is None else min(count, total - start)
             if first != (total - wanted if start is None else start) or last - first + 1 != wanted:
                 raise RangesRefusedError(f"asked for bytes {spec}, answered with {first}-{last} of {total}")
@@ -209,7 +225,7 @@ class Web:
             if size > wanted:
                 raise RangesRefusedError(f"answered with more than the {wanted} bytes it announced")
         if size < wanted:
-            raise _AgainError(f"the answer ended after {size} of {wanted} bytes")
+            raise AgainError(f"the answer ended after {size} of {wanted} bytes")
         return b"".join(got)
 
     def _chunks(self, response: httpx.Response) -> Iterator[bytes]:
@@ -218,7 +234,12 @@ class Web:
             yield chunk
 
     def _ask(
-        self, url: str, headers: Mapping[str, str], seconds: float, use: Callable[[httpx.Response], R]
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        seconds: float,
+        use: Callable[[httpx.Response], R],
+        content: bytes | None = None,
     ) -> R:
         """Ask until it is answered, it is refused for good, or the time is over."""
         if self.offline:
@@ -228,7 +249,7 @@ class Web:
 
         from canserve.trees.web.wire import left, within
 
-        trouble, tried = _AgainError("no attempt was made"), 0
+        trouble, tried = AgainError("no attempt was made"), 0
         with within(seconds):
             while tried <= self.settings.retries:
                 if tried:
@@ -238,28 +259,49 @@ class Web:
                     self._pause(pause)
                 tried += 1
                 try:
-                    with self._sent(url, headers) as response:
-                        if response.status_code in _AGAIN:
-                            raise _AgainError(_status(response), response.status_code, _retry_after(response))
-                        return use(response)
-                except _AgainError as error:
+                    return self._answered(url, headers, content, use)
+                except AgainError as error:
                     trouble = error
                 except httpcore.UnsupportedProtocol as error:
                     raise WebError(Cause.UNREACHED, f"{shown(url)}: {error}") from None
                 except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError,
                         httpcore.ProxyError) as error:  # fmt: skip
-                    trouble = _AgainError(_reason(error))
+                    trouble = AgainError(reason(error))
                     if "CERTIFICATE_VERIFY_FAILED" in str(error):
                         break
                 except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
                     raise WebError(Cause.UNREACHED, f"{shown(url)}: {error}") from None
         cause = Cause.UNAVAILABLE if trouble.status else Cause.UNREACHED
         why = f"{shown(url)}: {trouble}" + (f" (after {tried} attempts)" if tried > 1 else "")
-        raise WebError(cause, why, trouble.status, _advice(str(trouble)))
+        why += "" if trouble.after is None else f"; it asks to wait {trouble.after:.0f} s"
+        raise WebError(cause, why, trouble.status, advice(str(trouble)))
+
+    def _answered(
+        self, url: str, headers: Mapping[str, str], content: bytes | None, use: Callable[[httpx.Response], R]
+    ) -> R:
+        """Ask once; and once more with a new login, where who was asked himself wants one."""
+        try:
+            return self._once(url, headers, content, use)
+        except WebError as error:
+            renewals = self._renewals.items()
+            renew = next((each for prefix, each in renewals if error.place.startswith(prefix)), None)
+            if renew is None or error.challenge is None:
+                raise
+            renew(error.challenge)
+        return self._once(url, headers, content, use)
+
+    def _once(
+        self, url: str, headers: Mapping[str, str], content: bytes | None, use: Callable[[httpx.Response], R]
+    ) -> R:
+        with self._sent(url, headers, content) as response:
+            if response.status_code in _AGAIN:
+                raise AgainError(status_line(response), response.status_code, retry_after(response))
+            return use(response)
 
     @contextlib.contextmanager
-    def _sent(self, url: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+    def _sent(self, url: str, headers: Mapping[str, str], content: bytes | None) -> Iterator[httpx.Response]:
         """The answer, its body not yet read; redirects are followed, each within the same rules."""
+        method = "GET" if content is None else "POST"
         for _ in range(MAX_HOPS + 1):
             if not self.settings.secure(url):
                 ask = "use https, or name the host in PIP_TRUSTED_HOST"
@@ -270,8 +312,10 @@ class Web:
             sending = {**headers, "Authorization": token.reveal()} if token else dict(headers)
             auth = None if token else auth
             self.count(Cost(requests=1))
-            with self._client(url).stream("GET", url, headers=sending, auth=auth) as response:
-                if response.status_code not in _MOVED or "location" not in response.headers:
+            client = self._client(url)
+            with client.stream(method, url, headers=sending, auth=auth, content=content) as response:
+                moved = response.status_code in _MOVED and "location" in response.headers
+                if not moved or content is not None:
                     yield response
                     return
                 url = urljoin(url, response.headers["location"])
@@ -282,11 +326,11 @@ class Web:
 
         from canserve.trees.web.wire import Wire
 
-        key = (not self.settings.trusts(url), self._proxy(url))
+        key = (not self.settings.trusts(url), self._proxy(url), self.settings.authority(url))
         with self._clients_lock:
             if key not in self._clients:
                 try:
-                    context = self.settings.context(verify=key[0])
+                    context = self.settings.context(key[0], key[2])
                 except OSError as error:  # ssl.SSLError is one
                     why = f"the configured certificates cannot be used: {error}"
                     ask = "set PIP_CERT to a readable PEM file"
@@ -310,66 +354,3 @@ class Web:
         proxies = urllib.request.getproxies()
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
-
-
-class _AgainError(Exception):
-    """A failure that may pass."""
-
-    def __init__(self, why: str, status: int | None = None, after: float | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        self.after = after
-
-
-def _expect(response: httpx.Response, status: int) -> None:
-    got = response.status_code
-    if got != status:
-        ask = None
-        if got in {401, 403, 407}:
-            ask = "put the login into pip's configuration (index-url or netrc)"
-        error = WebError(Cause.UNAVAILABLE, f"{shown(str(response.url))}: {_status(response)}", got, ask)
-        error.challenge = response.headers.get("www-authenticate", "")[:2000] if got == 401 else None
-        raise error
-
-
-def _status(response: httpx.Response) -> str:
-    return f"HTTP {response.status_code} {response.reason_phrase}".strip()
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    text = response.headers.get("retry-after", "")
-    return float(text) if text.isdecimal() and len(text) < 7 else None
-
-
-def _content_range(text: str) -> tuple[int, int, int]:
-    match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", text.strip())
-    if match is None:
-        raise RangesRefusedError(f"answered with an unusable Content-Range: {printable(text, 60)!r}")
-    return int(match[1]), int(match[2]), int(match[3])
-
-
-def _unpacked(chunks: Iterator[bytes], packed: str, limit: int, url: str) -> bytes:
-    if packed not in {"identity", "", "gzip", "x-gzip"}:
-        raise WebError(Cause.UNREADABLE, f"{shown(url)}: unknown content encoding {packed!r}")
-    machine = zlib.decompressobj(31) if "gzip" in packed else None
-    got = bytearray()
-    for chunk in chunks:
-        try:
-            got += machine.decompress(chunk, limit + 1 - len(got)) if machine else chunk
-        except zlib.error as error:
-            raise WebError(Cause.UNREADABLE, f"{shown(url)}: {error}") from None
-        if len(got) > limit:
-            raise WebError(Cause.UNREADABLE, f"{shown(url)}: more than {limit} bytes")
-    if machine and not machine.eof:
-        raise _AgainError("the answer ended early")
-    return bytes(got)
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _advice(trouble: str) -> str | None:
-    if "CERTIFICATE_VERIFY_FAILED" in trouble:
-        return "name the certificate authority in PIP_CERT"
-    return None

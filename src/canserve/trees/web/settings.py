@@ -6,7 +6,7 @@ import netrc
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,6 +33,18 @@ class Settings:
     logins: Mapping[str, Login] = field(default_factory=dict)
     """By host and port, as they stand in an address."""
 
+    authorities: Mapping[str, str] = field(default_factory=dict)
+    """Certificate authorities of single hosts, a file or folder each, beside all others."""
+
+    def trusting(self, host: str, authority: str | None, blindly: bool) -> Settings:
+        """The same, with one more host that is taken at an authority's word, or without any proof."""
+        named = {**self.authorities, host: authority} if authority else self.authorities
+        return replace(self, authorities=named, trusted=self.trusted | {host} if blindly else self.trusted)
+
+    def authority(self, url: str) -> str | None:
+        """The certificate authority of the host of an address, where it has one of its own."""
+        return self.authorities.get(urlsplit(url).netloc.rpartition("@")[2])
+
     def trusts(self, url: str) -> bool:
         """Whether the user said that this host need not prove who it is."""
         parts = urlsplit(url)
@@ -51,8 +63,8 @@ class Settings:
         place = parts.netloc.rpartition("@")[2]
         return self.logins.get(place) or (_netrc(parts.hostname) if parts.hostname else None)
 
-    def context(self, verify: bool) -> ssl.SSLContext:
-        """TLS as configured. Raises OSError or ssl.SSLError when a certificate file cannot be used."""
+    def context(self, verify: bool, authority: str | None = None) -> ssl.SSLContext:
+        """TLS as configured, with one more authority. Raises OSError or ssl.SSLError when a certificate file cannot be used."""
         where = self.certificates
         if where is None:
             context = ssl.create_default_context()
@@ -64,6 +76,11 @@ class Settings:
             context = ssl.create_default_context(capath=where)
         else:
             context = ssl.create_default_context(cafile=where)
+        if authority is not None and Path(authority).is_dir():
+            for path in sorted(Path(authority).glob("*.crt")):
+                context.load_verify_locations(path)
+        elif authority is not None:
+            context.load_verify_locations(authority)
         if self.client_certificate:
             context.load_cert_chain(self.client_certificate)
         if not verify:
