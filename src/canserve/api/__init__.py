@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from canserve.checks.case import Case, Wish
+from canserve.commands.ssh import Route
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build, Want
 from canserve.subjects.cluster import Node
@@ -45,6 +46,8 @@ class Options:
     """Told in a few words what is being done."""
     deep: bool = False
     """Read what remote builds have compiled as well, which downloads most of them."""
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """How machines are reached that follow an @ in a build's name; those of a cluster file are added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ def check(
     options = options or Options()
     wish = read_wish(options.flags)
     nodes = read_nodes(on, options) if on else ()
+    options = with_routes(options, nodes)
     machines = tuple(node.machine for node in nodes)
     subject = read_model(model, options)
     if not builds:
@@ -243,6 +247,13 @@ def read_wish(flags: Sequence[str]) -> Wish:
         raise SpecError(str(error), "flags for the engine follow -- as on its own command line") from error
 
 
+def with_routes(options: Options, nodes: Sequence[Node]) -> Options:
+    """The same, with the ways to these machines: what they hold is named by their names or addresses."""
+    from canserve.probes.live import routes
+
+    return replace(options, routes={**options.routes, **routes(nodes)})
+
+
 def by_arch(
     machines: Sequence[Machine], chosen: str | None
 ) -> tuple[tuple[str | None, tuple[Machine, ...]], ...]:
@@ -268,6 +279,7 @@ def open_build(target: str, want: Want, options: Options, arch: str | None) -> R
         table=transformers_table(),
         read_table=read_table,
         tell=partial(say, options),
+        routes=options.routes,
     )
     reading = read(target, want, how)
     if isinstance(reading.build, Build) and options.transformers is not None:

@@ -18,6 +18,7 @@ from canserve.api import (
     read_wish,
     say,
     wanted,
+    with_routes,
 )
 from canserve.checks.case import Wish
 from canserve.facts import Cause, Evidence, Known, Missing
@@ -129,6 +130,7 @@ def candidates(
     begun = time.monotonic()
     nodes = _nodes(targets, options)
     subject = read_model(model, options)
+    options = with_routes(options, nodes)
     asked = _Asked(subject, nodes, ", ".join(targets), wish, sought, options, begun + sought.seconds)
     with way_out(options.offline, lambda text: say(options, text)) as place:
         found = _judged(asked, place)

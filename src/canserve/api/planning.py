@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from canserve import layout
-from canserve.api import Options, SpecError, read_model
+from canserve.api import Options, SpecError, read_model, with_routes
 from canserve.api.deployed import enough
 from canserve.api.planned_builds import Purpose, judged_again, read_builds
 from canserve.api.planned_degrees import asked_for, refuse, refuse_decided
@@ -75,7 +75,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
     machines, nodes = _machines(asked, options)
     refuse_decided(asked.wishes.options)
     subject = read_model(model, options)
-    purpose = Purpose(subject, _kinds(nodes), asked.wishes.options, options)
+    purpose = Purpose(subject, _kinds(nodes), asked.wishes.options, with_routes(options, nodes))
     builds = read_builds(asked.builds, purpose)
     if options.progress is not None:
         options.progress("planning")

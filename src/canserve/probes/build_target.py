@@ -188,7 +188,8 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     platforms: Fact[tuple[str, ...]] = Known((f"linux_{told.config.architecture}",), seen)
     if not told.config.architecture:
         platforms = unreadable(subject, "its config", "it names no architecture")
-    return Opened(found.tree, content, platforms, notes=found.notes, remote=it.machine != LOCAL)
+    remote = it.machine != LOCAL
+    return Opened(found.tree, content, platforms, notes=found.notes, remote=remote, config=told.config)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:

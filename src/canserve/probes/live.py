@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from canserve.commands.ssh import Route
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
@@ -13,6 +13,10 @@ from canserve.subjects.cluster import Node
 from canserve.subjects.machine import NOT_LOOKED, Machine
 from canserve.trees.fanout import fanout
 from canserve.units import Bytes
+
+if TYPE_CHECKING:
+    from canserve.transport.frames import Section
+    from canserve.transport.reach import Limits, Look
 
 LOCAL = "local"
 WIDTH = 32
@@ -50,16 +54,11 @@ def look_at(groups: Sequence[Sequence[Node]], way: Way) -> tuple[tuple[Node, ...
 
 def _looked(node: Node, nodes: Mapping[str, Node], way: Way) -> Machine:
     from canserve.probes.host.reading import SECTIONS, machine_facts
-    from canserve.transport.reach import look_here, look_there
 
     assert node.address is not None
-    if node.address == LOCAL:
-        look = look_here(node.machine.subject, SECTIONS)
-    elif way.offline:
+    if way.offline and node.address != LOCAL:
         return merged(node.machine, _untold(node.machine.subject))
-    else:
-        route = Route(node.address, jumps(node, nodes), way.options)
-        look = look_there(node.machine.subject, route, SECTIONS)
+    look = asked(node, nodes, SECTIONS, way)
     if not look.answers and look.trouble is not None:
         hint = _profile_meant(node.address)
         return merged(node.machine, _all(replace(look.trouble, ask=hint or look.trouble.ask)))
@@ -67,6 +66,31 @@ def _looked(node: Node, nodes: Mapping[str, Node], way: Way) -> Machine:
     # A shell that cannot even say the time lacks what every answer needs: its silence proves nothing absent.
     clock = facts["clock_skew"]
     return merged(node.machine, _all(clock) if isinstance(clock, Missing) else facts)
+
+
+def routes(nodes: Sequence[Node]) -> dict[str, Route]:
+    """The way to every machine that has an address, by its name and by its address; of one name the first wins."""
+    named = {node.name: node for node in nodes}
+    found: dict[str, Route] = {}
+    for node in nodes:
+        if node.address is not None and node.address != LOCAL:
+            route = Route(node.address, jumps(node, named))
+            found.setdefault(node.address, route)
+            found.setdefault(node.name, route)
+    return found
+
+
+def asked(
+    node: Node, nodes: Mapping[str, Node], sections: Sequence[Section], way: Way, limits: Limits | None = None
+) -> Look:
+    """One script on one machine, here or over ssh. ``nodes``: those that may lie on the way to it, by name."""
+    from canserve.transport.reach import look_here, look_there
+
+    assert node.address is not None
+    if node.address == LOCAL:
+        return look_here(node.machine.subject, sections, limits)
+    route = Route(node.address, jumps(node, nodes), way.options)
+    return look_there(node.machine.subject, route, sections, limits)
 
 
 def jumps(node: Node, nodes: Mapping[str, Node]) -> tuple[str, ...]:

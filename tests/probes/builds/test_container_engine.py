@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
 import pytest
 from held_images import BASE, INSTALLED, SITE, package
 from small_engine import ENGINES
 
+from canserve.commands.ssh import Route
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, Reading, read_build
 from canserve.subjects.build import Build, Want
 from docker_engine import Docker
 from images import link
+from loopback import Loopback, problem, sshd
 
 OPAQUE = ".wh..wh..opq"
 
 
-def read(target: str) -> Reading:
-    return read_build(target, Want(), BuildOptions(engines=ENGINES))
+def read(target: str, routes: Mapping[str, Route] | None = None) -> Reading:
+    return read_build(target, Want(), BuildOptions(engines=ENGINES, routes=routes or {}))
 
 
 def build(target: str) -> Build:
@@ -147,3 +159,97 @@ def test_an_engine_that_is_not_running(docker: Docker, monkeypatch: pytest.Monke
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     why = refused("container://any")
     assert why.cause is Cause.UNAVAILABLE and why.why.startswith("docker on local is not running")
+
+
+@pytest.fixture(scope="module")
+def box(engine: Docker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    """A machine reached over ssh, whose docker is the test's."""
+    if (why := problem()) is not None:
+        pytest.skip(why)
+    with sshd(tmp_path_factory.mktemp("sshd"), f"SetEnv DOCKER_HOST={engine.host}\n") as running:
+        yield running
+
+
+def test_over_ssh(docker: Docker, box: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    routes = {"head": Route("box", (), box.configure())}
+    docker("create", "--name", "there", "me/eng:1")
+    for target in ("container://there@head", "docker-daemon:me/eng:1@head", "docker://me/eng:1@head"):
+        got = read(target, routes).build
+        assert isinstance(got, Build) and names(got) == {"Alpha", "Beta"}
+        assert " on head" in got.identity.origin
+    assert docker.left() == ["there"]
+    nowhere = read("container://there@head", {"head": Route("box", (), box.configure(port=9))}).build
+    assert isinstance(nowhere, Missing) and nowhere.cause is Cause.UNREACHED
+
+
+def test_one_ssh_session_reads_a_container(
+    docker: Docker, box: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = box.log().count("Accepted publickey")
+    options = box.configure()
+    box.config.write_text(box.config.read_text().replace("  ControlPath none\n", ""))
+    docker("create", "--name", "there", "me/eng:1")
+    with tempfile.TemporaryDirectory(prefix="cs-") as short:  # sockets have short paths
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        got = read("container://there@head", {"head": Route("box", (), options)}).build
+        assert isinstance(got, Build)
+        assert box.log().count("Accepted publickey") == before + 1
+
+
+def slowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ``docker`` that reads archives late, and notes when it begins to."""
+    real = shutil.which("docker")
+    program = folder / "docker"
+    program.write_text(
+        f'#!/bin/sh\ncase $1 in cp|export) : > {folder}/begun; sleep 20;; esac\nexec {real} "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder / "begun"
+
+
+def test_nothing_is_left_behind_when_the_user_gives_up(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = slowed(tmp_path, monkeypatch)
+    command = [
+        sys.executable,
+        "-c",
+        "from canserve.cli import main; main()",
+        "build",
+        "docker-daemon:me/eng:1",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(docker.left()) == 1
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    assert docker.left() == []
+
+
+def test_a_container_that_goes_away_meanwhile(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker("create", "--name", "leaving", "me/eng:1")
+    program = tmp_path / "docker"
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = cp ] && {shutil.which("docker")} rm -f leaving >/dev/null 2>&1\nexec {shutil.which("docker")} "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    why = refused("container://leaving")
+    assert why.cause is Cause.UNAVAILABLE and why.why == "leaving was removed while it was read"
+
+
+@pytest.mark.slow
+def test_an_engine_that_hangs(docker: Docker) -> None:
+    docker.process.send_signal(signal.SIGSTOP)
+    try:
+        why = refused("container://any")
+    finally:
+        docker.process.send_signal(signal.SIGCONT)
+    assert why.cause is Cause.UNAVAILABLE and why.why == "docker on local did not answer within 10 s"
