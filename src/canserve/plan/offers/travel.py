@@ -112,8 +112,8 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     whole = Bytes(model.parameters.value.bytes) if isinstance(model.parameters, Known) else None
     sought = name or (model.subject.partition("@")[0] if model.origin == "hub" else None)
     if sought is None:
-        if node.address == "local" and model.origin in _HERE:
-            return exactly(NOTHING, "the model was named by its place here")
+        if node.address == "local" and isinstance(model.weight_format, Known) and model.weight_format.value:
+            return exactly(NOTHING, "they lie where the model was named")
         return Travel(NOTHING, whole, "under which name its cache would hold the model was not said")
     cached = node.machine.cached_models
     if isinstance(cached, Missing):
@@ -129,10 +129,6 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     if wanted is not None and found.revision not in {None, wanted}:
         return Travel(NOTHING, whole, f"another revision of it is there: {found.revision}")
     return exactly(NOTHING, "it is complete in the Hub cache")
-
-
-_HERE = ("folder", "gguf")
-"""Origins of a model whose weights lie where it was named."""
 
 
 def _stored(name: str, cached: Iterable[CachedModel]) -> CachedModel | None:
