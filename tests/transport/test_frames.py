@@ -47,6 +47,26 @@ def test_a_script_on_this_machine() -> None:
     assert answer(look.section("last")).complaint == "exit status 0"
 
 
+def test_a_program_that_hangs_is_asked_once() -> None:
+    """Where it is asked, and how its output is used, makes no difference; other programs are asked as ever."""
+    look = look_here(
+        "local",
+        (
+            Section("hangs", "x=$(within 1 sleep 60 2>/dev/null); echo $?; echo so >&2"),
+            Section("again", "within 60 sleep 60"),
+            Section("other", "within 5 echo other && within 5 sh -c 'exit 7'"),
+            Section("nested", "y=$(z=$(within 60 sleep 60); echo $?); echo $y"),
+        ),
+    )
+    hangs = answer(look.section("hangs"))
+    assert (hangs.text, hangs.complaint, hangs.status) == ("124\n", "so", 0)
+    again = answer(look.section("again"))
+    assert (again.status, again.complaint) == (124, "sleep did not answer before")
+    other = answer(look.section("other"))
+    assert (other.status, other.text) == (7, "other\n")
+    assert answer(look.section("nested")).text == "124\n"
+
+
 def test_a_shell_that_dies_keeps_what_came_before() -> None:
     look = look_here(
         "local", (Section("first", "echo 1"), Section("dies", "kill -9 $$"), Section("then", "echo 3"))

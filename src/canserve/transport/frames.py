@@ -18,12 +18,21 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _FRAME = r"""
 within() {
   seconds=$1; shift
-  if command -v timeout >/dev/null 2>&1; then timeout -k 1 "$seconds" "$@"; else "$@"; fi
+  case $LATE in *" $1 "*) echo "$1 did not answer before" >&2; return 124;; esac
+  command -v timeout >/dev/null 2>&1 || { "$@"; return; }
+  timeout -k 1 "$seconds" "$@" 6>&-; set -- "$?" "$1"
+  case $1 in
+    124|137|143) printf '%s late %s ' "$MARK" "$2" >&6; return 124;;  # by whose timeout it is, GNU's or busybox's
+  esac
+  return "$1"
 }
 section() {
   printf '\n%s begin %s\n' "$MARK" "$1"
-  err=$( { rc=$( { { "s_$1" 3>&- 4>&-; echo "$?" >&4; } </dev/null | head -c "$2" >&3; } 4>&1 )
+  err=$( { rc=$( { { "s_$1" 6>&2 3>&- 4>&-; echo "$?" >&4; } </dev/null | head -c "$2" >&3; } 4>&1 )
            printf '\n%s exit %s %s\n' "$MARK" "$1" "$rc" >&3; } 2>&1 | head -c LIMIT )
+  while case $err in *"$MARK late "*);; *) false;; esac; do
+    late=${err#*"$MARK late "}; LATE="$LATE ${late%% *} "; err=${err%%"$MARK late "*}${late#* }
+  done
   printf '%s\n%s end %s\n' "$err" "$MARK" "$1"
 } 3>&1
 """
@@ -36,7 +45,11 @@ class Section:
     name: str
     """Lower-case letters, digits and underscores; unique in its script."""
     script: str
-    """Commands for a POSIX shell that change nothing; ``within SECONDS COMMAND`` ends one that takes longer."""
+    """Commands for a POSIX shell that change nothing.
+
+    ``within SECONDS COMMAND`` ends one that takes longer, with status 124. Later sections do not ask that
+    program again: one that hangs costs its time once, not once a question.
+    """
     limit: int = 64_000
     """Bytes of stdout that are kept."""
 
@@ -86,7 +99,7 @@ def compose(sections: Sequence[Section], marker: str) -> bytes:
     functions = "".join(f"s_{section.name}() (\n{section.script}\n)\n" for section in sections)
     calls = "".join(f"  section {section.name} {section.limit}\n" for section in sections)
     return (
-        f"MARK={marker}\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
+        f"MARK={marker}; LATE=\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
         "main() {\n"
         "  LC_ALL=C; LANG=C; export LC_ALL LANG; unset LANGUAGE CDPATH ENV\n"
         "  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/usr/lib/wsl/lib; export PATH\n"
