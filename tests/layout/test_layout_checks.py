@@ -201,6 +201,8 @@ MEMORY: list[tuple[str, Fact[Serving], type]] = [
     ("graphs-fit", serves(), Yes),
     ("graphs-fit", serves(memory(budget=gib(99.5), kv_available=gib(46.5), graphs=gib(3))), No),
     ("graphs-fit", serves(memory(budget=gib(98), kv_available=gib(45), graphs=gib(2, 1, 3))), Unknown),
+    ("graphs-fit", serves(memory(total=gib(100, 80, 120), budget=gib(90, 72, 108), kv_available=gib(36), graphs=gib(2, 1, 3))), Yes),
+    ("graphs-fit", serves(memory(total=gib(100, 80, 120), budget=gib(90, 88, 92), kv_available=gib(36), graphs=gib(2, 1, 3))), Unknown),
     ("start-memory-free", serves(), Yes),
     ("start-memory-free", serves(starts=gib(-3, -4, -2)), No),
     ("start-memory-free", serves(starts=gib(1, -2, 3)), Unknown),

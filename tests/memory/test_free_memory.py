@@ -76,3 +76,13 @@ def test_a_machine_without_accelerators_has_no_device() -> None:
     none = replace(kind("h100"), gpus=Known(0, SEEN), accelerators=Known((), SEEN))
     found = devices(none)
     assert isinstance(found, Known) and found.value == ()
+
+
+def test_a_share_of_an_uncertain_total_leaves_what_is_certain() -> None:
+    total = Quantity(260.0, 224.0, 268.0, "nobody looked")
+    left = total.beside(total.times(0.9))
+    assert round(left.low, 6) == 22.4 and round(left.high, 6) == 26.8
+    apart = total.minus(total.times(0.9))
+    assert apart.low < 0 < apart.high
+    grows = Quantity(1.0, 0.0, 2.0, "").beside(Quantity(2.0, 0.0, 4.0, ""))
+    assert (grows.low, grows.value, grows.high) == (-2.0, -1.0, 0.0)

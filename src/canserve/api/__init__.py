@@ -158,6 +158,8 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
     if wish.speculative and wish.speculative[0].isupper():
         names.add(wish.speculative)
     model_type = _value(model.model_type, None)
+    if not names and model_type:
+        names = _stands_for(model_type)
     quantization = _value(model.quantization, None)
     methods = {wish.quantization} if wish.quantization else set()
     if quantization is not None:
@@ -178,6 +180,17 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
         gpu_code=bool(machines),
     )
+
+
+def _stands_for(model_type: str) -> set[str]:
+    """The classes of a model type in any release of transformers: a config may name none."""
+    from canserve.index import transformers_table
+
+    match transformers_table():
+        case Known(table):
+            return {name for one in table.versions for name in table.architectures_of(one, model_type)}
+        case _:
+            return set()
 
 
 def read_build(target: str, options: Options | None = None) -> Build | Missing:

@@ -39,6 +39,11 @@ class Quantity:
             self.value - other.value, self.low - other.high, self.high - other.low, why or self.why
         )
 
+    def beside(self, part: Quantity, why: str | None = None) -> Quantity:
+        """What is left beside a part that was reckoned from this very figure: both are large, or both are small."""
+        ends = sorted((self.low - part.low, self.high - part.high, self.value - part.value))
+        return Quantity(self.value - part.value, ends[0], ends[-1], why or self.why)
+
     def times(self, factor: float, why: str | None = None) -> Quantity:
         """Scaled by a factor that is not negative."""
         return Quantity(self.value * factor, self.low * factor, self.high * factor, why or self.why)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sglang_builds import read
+from sglang_builds import MODEL, read
 
 from canserve.facts import Cause, Known, Missing
-from canserve.subjects.build import Import, Site
+from canserve.subjects.build import Import, Site, Want
 
 CONFIGS = {
     "configs/__init__.py": "from sglang.srt.configs.next import NextConfig, ChildConfig\n",
@@ -204,6 +204,16 @@ def test_architectures_that_are_written_over_by_model_type() -> None:
         "b": "ForBoth",
         "c": "C",
     }
+
+
+def test_the_class_that_is_put_in_by_model_type_is_read_as_if_it_had_been_named() -> None:
+    files = {
+        PLACES[1]: "def get_config(config):\n    if config.model_type == 'c':\n        config.architectures = ['LlamaForCausalLM']\n",
+        "models/named.py": MODEL.format("Named"),
+        "models/other.py": MODEL.format("Other"),
+    }
+    want = Want(architectures=frozenset({"Named"}), model_types=frozenset({"c"}))
+    assert set(read(files, want).classes) == {"LlamaForCausalLM", "Named"}
 
 
 def test_draft_classes_by_the_architecture_they_are_made_from() -> None:

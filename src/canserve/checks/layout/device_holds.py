@@ -9,6 +9,8 @@ from canserve.memory.quantity import Quantity
 from canserve.memory.request import RankMemory
 from canserve.verdict import No, Unknown, Verdict, Yes
 
+SAME = 1e-6
+"""Shares of a memory that differ by less are one share of it: bytes are rounded down."""
 LOWER = "let the engine use a smaller part of the memory"
 
 
@@ -18,8 +20,18 @@ def graphs(reader: Reader, case: Case) -> Verdict:
     if all(rank.graphs.high <= 0 for rank in found.ranks):
         raise NotApplicable("no graphs are captured")
     where, rank = tightest(case, found)
-    need = rank.budget.plus(_outside(rank), "the budget, and graphs where they are captured outside of it")
-    return within(need, rank.total, f"{where} takes its budget and graphs", LOWER)
+    return within(_outside(rank), _beside(rank), f"{where} captures graphs beside the engine's budget", LOWER)
+
+
+def _beside(rank: RankMemory) -> Quantity:
+    """What the budget leaves; where it is a share of the total, that is known better than either."""
+    why = "the accelerator's memory less the budget"
+    whole, part = rank.total, rank.budget
+    share = part.value / max(whole.value, 1)
+    one_share = (
+        max(abs(part.low - share * whole.low), abs(part.high - share * whole.high)) <= SAME * whole.value
+    )
+    return whole.beside(part, why) if one_share else whole.minus(part, why)
 
 
 def _outside(rank: RankMemory) -> Quantity:

@@ -98,11 +98,12 @@ class SGLang:
         registry = found.value if isinstance(found, Known) else None
         named = reading if want.flags else None  # what flags may name
         rows = found if isinstance(found, Missing) else found.value.fact(want.architectures)
+        replaced = attempt(rewrites.read_architecture_rewrites, reading)
         return Build(
             identity=identity,
             transformers=transformers,
             registry=rows,
-            classes={} if registry is None else _classes(reading, registry),
+            classes={} if registry is None else _classes(reading, registry, replaced),
             dropped=_none_named(found),
             elsewhere=_none_named(found),
             plugins=attempt(serving.read_plugins, reading),
@@ -110,7 +111,7 @@ class SGLang:
             config_shims=attempt(configs.read_config_shims, reading),
             config_fixups=attempt(rewrites.read_fixups, reading),
             architecture_types=attempt(rewrites.read_architecture_types, reading),
-            architecture_rewrites=attempt(rewrites.read_architecture_rewrites, reading),
+            architecture_rewrites=replaced,
             quantization=attempt(quantization.read_quantization, reading),
             vendor_quantization=attempt(quantization.read_vendors, reading),
             kv_cache_dtypes=attempt(serving.read_kv_cache_dtypes, reading),
@@ -136,9 +137,13 @@ class SGLang:
         return isinstance(requires, Known) and self.requirement(requires.value, "vllm") is not None
 
 
-def _classes(reading: Reading, registry: Registry) -> dict[str, Fact[ModelClass | None]]:
-    """The wanted architectures that are registered."""
-    wanted = registry.rows.keys() if reading.want.architectures is None else reading.want.architectures
+def _classes(
+    reading: Reading, registry: Registry, replaced: Fact[Mapping[str, str]]
+) -> dict[str, Fact[ModelClass | None]]:
+    """The wanted architectures that are registered, and what the build puts in their place."""
+    wanted = registry.rows.keys() if reading.want.architectures is None else set(reading.want.architectures)
+    if isinstance(wanted, set) and isinstance(replaced, Known):
+        wanted |= {replaced.value[name] for name in reading.want.model_types or () if name in replaced.value}
     reader = ClassReader(reading, registry)
 
     def one(row: Registered) -> Fact[ModelClass | None]:

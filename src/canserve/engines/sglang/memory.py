@@ -216,7 +216,7 @@ def _rank(start: Start, at: int, rank: Rank, weights: Quantity) -> RankMemory:
     )
     available = budget.minus(weights, "budget - weights")
     if start.after_capture:
-        later = free.minus(weights).minus(_graphs(start, rank)).minus(free.times(1 - start.fraction))
+        later = budget.minus(weights).minus(_graphs(start, rank))
         low, high = later.low - 2 * GIB, later.high
         available = Quantity(
             later.value, min(low, later.value), max(high, later.value), "sized after capture"

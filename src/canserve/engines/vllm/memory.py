@@ -253,9 +253,9 @@ def _starts(start: Start, at: int, memory: RankMemory) -> Quantity:
     """
     free = free_at_start(start.devices, start.placement, at)
     if start.rules.value("start_check"):
-        left = free.minus(
-            memory.budget, f"free memory less what it asks for ({start.rules.why('start_check')})"
-        )
+        looked = start.devices[at].free is not None  # else both are reckoned from the device's total
+        less = free.minus if looked else free.beside
+        left = less(memory.budget, f"free memory less what it asks for ({start.rules.why('start_check')})")
     else:
         left = free.minus(
             memory.weights, "free memory less the weights; this release asks for nothing at start"
