@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from canserve.checks import layout, machines
 from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.plain import PLAIN
 from canserve.checks.reader import Check
+from canserve.checks.served import CHECKS as SERVED
+from canserve.checks.served.check import ServedCheck
 
 CHECKS: tuple[Check, ...] = (*PLAIN, *layout.CHECKS)
 """Those of a layout last: they are loaded only where one is judged."""
 
-REFERENCE: tuple[Check | ClusterCheck, ...] = (*CHECKS, *machines.CHECKS)
-"""With those of machines alone and together, which need neither build nor model."""
+Described: TypeAlias = Check | ClusterCheck | ServedCheck
+
+REFERENCE: tuple[Described, ...] = (*CHECKS, *machines.CHECKS, *SERVED)
+"""With those of machines and of served endpoints, which need neither build nor model."""

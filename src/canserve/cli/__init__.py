@@ -15,6 +15,7 @@ COMMANDS = (
     "check",
     "candidates",
     "plan",
+    "verify",
     "since",
     "matrix",
     "index",

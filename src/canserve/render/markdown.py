@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from canserve.api import BuildReport, Report
-from canserve.checks.machines.question import ClusterCheck
-from canserve.checks.reader import Check
 from canserve.facts import Evidence
 from canserve.render.escape import code, markdown
 from canserve.render.text import by_advice, chosen, describe, in_short, name_of, own_skips, shared_skips
-from canserve.verdict import No, Unknown, Yes, word
+from canserve.verdict import Finding, No, Unknown, Yes, word
+
+if TYPE_CHECKING:
+    from canserve.checks.every import Described
 
 
 def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str:
@@ -41,10 +43,15 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     if not build.findings:
         yield f"- **{word(build.verdict)}**: {markdown(build.verdict.because)}"
         yield from _advice(build.verdict)
+    yield from findings_markdown(build.findings, explain)
+
+
+def findings_markdown(findings: Sequence[Finding], explain: frozenset[str]) -> Iterable[str]:
+    """Findings worst first; those that need nothing said of them are named together at the end."""
     quiet: list[str] = []
-    for finding in (finding for group in by_advice(build.findings) for finding in group):
+    for finding in (finding for group in by_advice(findings) for finding in group):
         explained = bool({"all", finding.check} & explain)
-        name = name_of(finding, build.findings)
+        name = name_of(finding, findings)
         if isinstance(finding.verdict, Yes) and not finding.verdict.needs and not explained:
             quiet.append(name)
             continue
@@ -78,7 +85,12 @@ def _skipped(skip: tuple[str, str]) -> str:
     return f"- skipped {code(check)}: {markdown(because)}"
 
 
-def checks_markdown(checks: Iterable[Check | ClusterCheck]) -> str:
+def skipped_markdown(skipped: Iterable[tuple[str, str]]) -> Iterable[str]:
+    """Checks that do not apply, a line each."""
+    return map(_skipped, skipped)
+
+
+def checks_markdown(checks: Iterable[Described]) -> str:
     """The check reference as a table."""
     lines = ["| check | a yes means | judged |", "|---|---|---|"]
     lines += (f"| {code(check.name)} | {markdown(check.claim)} | {check.when} |" for check in checks)

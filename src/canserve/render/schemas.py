@@ -15,6 +15,7 @@ from canserve.render.shapes import (
     MachineOutputShape,
     ModelOutputShape,
 )
+from canserve.render.verify_shapes import VerifyShape
 
 SHAPES: dict[str, type] = {
     "check": CheckShape,
@@ -26,6 +27,7 @@ SHAPES: dict[str, type] = {
     "checks": CheckListShape,
     "since": SinceShape,
     "matrix": MatrixShape,
+    "verify": VerifyShape,
 }
 """By command: what its ``--format json`` prints."""
 

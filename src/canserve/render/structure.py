@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from canserve.api import BuildReport, Report
-from canserve.checks.machines.question import ClusterCheck
-from canserve.checks.reader import Check
+from canserve.api.machines import MachinesReport
 from canserve.facts import Evidence, Fact, Known, Missing, derive
 from canserve.render.plain import plain
 from canserve.render.shapes import (
@@ -33,6 +33,9 @@ from canserve.subjects.build import NOT_ASKED, Build, Extension, Flag, QuantMeth
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Quantization
 from canserve.verdict import Finding, No, Unknown, Yes, word
+
+if TYPE_CHECKING:
+    from canserve.checks.every import Described
 
 
 def to_json(shape: object) -> str:
@@ -242,14 +245,19 @@ def model_output(model: Model) -> ModelOutputShape:
     return ModelOutputShape(1, model.subject, model, _evidence(_fields(model)))
 
 
-def machine_output(machines: Iterable[Machine]) -> MachineOutputShape:
+def machine_output(report: MachinesReport) -> MachineOutputShape:
     """Everything known of these machines."""
+    machines = [node.machine for node in report.cluster.nodes]
     return MachineOutputShape(
-        1, tuple(MachineEntryShape(m.subject, m, _evidence(_fields(m))) for m in machines)
+        version=1,
+        machines=tuple(MachineEntryShape(m.subject, m, _evidence(_fields(m))) for m in machines),
+        links=report.cluster.links,
+        findings=tuple(finding_output(finding) for finding in report.findings),
+        skipped=report.skipped,
     )
 
 
-def checks_output(checks: Iterable[Check | ClusterCheck]) -> CheckListShape:
+def checks_output(checks: Iterable[Described]) -> CheckListShape:
     """The check reference."""
     rows = (CheckReferenceShape(c.name, c.claim, c.needs_machine, c.needs_layout, c.when) for c in checks)
     return CheckListShape(1, tuple(rows))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING
 
-from canserve.checks.machines.question import ClusterCheck
-from canserve.checks.reader import Check
 from canserve.facts import Evidence, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
-from canserve.render.shapes import BuildShape, MachineOutputShape, ModelOutputShape
+from canserve.render.shapes import BuildShape, MachineEntryShape, ModelOutputShape
 from canserve.subjects.host import Told
 from canserve.subjects.machine import NOT_LOOKED
+
+if TYPE_CHECKING:
+    from canserve.checks.every import Described
 
 _LABEL = 22
 """Columns of a fact's name."""
@@ -37,13 +39,9 @@ def model_text(output: ModelOutputShape, look: Look, *, whole: bool) -> str:
     return page.render()
 
 
-def machine_text(output: MachineOutputShape, look: Look) -> str:
-    """Machines, each fact with its source."""
-    page = Page(look)
-    for one in output.machines:
-        page.blank()
-        page.add(*_subject(one.machine, one.facts, whole=True, sources=one.evidence))
-    return page.render()
+def machine_rows(one: MachineEntryShape) -> Iterable[Row]:
+    """One machine, each fact with its source."""
+    return _subject(one.machine, one.facts, whole=True, sources=one.evidence)
 
 
 def _subject(
@@ -166,7 +164,7 @@ def _item(item: object, found: object, whole: bool) -> str:
     return f"{item}: {brief(value, whole)}"
 
 
-def checks_text(checks: Iterable[Check | ClusterCheck], look: Look) -> str:
+def checks_text(checks: Iterable[Described], look: Look) -> str:
     """The check reference: name, and what a yes means."""
     page = Page(look)
     for check in checks:

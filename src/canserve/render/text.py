@@ -37,7 +37,7 @@ def check_text(report: Report, look: Look) -> str:
     if shared and not alone:
         page.blank()
         page.add(Row(label="every build:"))
-    page.add(*_skipped(shared))
+    page.add(*skipped_rows(shared))
     if report.notes:
         page.blank()
         page.add(*(Row(note, label="note ") for note in report.notes))
@@ -140,7 +140,7 @@ def _sections(
     """Builds by what there is to say about them, in the order in which the user named them."""
     groups: dict[tuple[Row, ...], list[BuildReport]] = {}
     for build in builds:
-        rows = (*_reasons(build, look), *_skipped(own_skips(build, shared)), *_notes(build))
+        rows = (*_reasons(build, look), *skipped_rows(own_skips(build, shared)), *_notes(build))
         groups.setdefault(rows, []).append(build)
     return ((group, rows) for rows, group in groups.items())
 
@@ -218,7 +218,8 @@ def _notes(build: BuildReport) -> Iterable[Row]:
     return (Row(note, (Cell("note", _VERDICT),), indent=2) for note in build.notes)
 
 
-def _skipped(skipped: Iterable[tuple[str, str]]) -> Iterable[Row]:
+def skipped_rows(skipped: Iterable[tuple[str, str]]) -> Iterable[Row]:
+    """Checks that do not apply, with the reason; those with the same one together."""
     reasons: dict[str, list[str]] = {}
     for check, because in skipped:
         reasons.setdefault(because, []).append(check)

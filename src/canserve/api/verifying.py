@@ -1,0 +1,196 @@
+"""``verify``: whether an endpoint really serves, by findings of the same type as ``check``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from canserve.api import SpecError
+from canserve.checks.served import CHECKS
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.memory.quantity import Quantity
+from canserve.plan.file import MAX_BYTES, PlanError, read_plans
+from canserve.plan.plan import Plan
+from canserve.subjects.served import Expected, Served, Speeds
+from canserve.trees.secret import Secret
+from canserve.verdict import Finding, Skipped, Verdict, worst
+from canserve.verify.client import key_from
+from canserve.verify.limits import QUICK, Limits
+from canserve.verify.probe import Wanted, ask_all
+from canserve.verify.target import TargetError, endpoint
+
+EXPECTABLE = ("tools", "reasoning", "schema", "logprobs", "metrics", "dummy")
+"""What a deployment may be expected to offer, or to be."""
+MOST_KEY_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user wishes beyond the address."""
+
+    model: str | None = None
+    """The name in requests; None: the first that the server lists."""
+    plan: Path | None = None
+    """A saved plan, whose speeds and flags are compared."""
+    expect: frozenset[str] = frozenset()
+    """Of ``EXPECTABLE``: what is a no, where it is not offered."""
+    context: int | None = None
+    """Tokens of the longest sequence, where the server does not say it."""
+    key: Secret | None = None
+    certificates: Path | None = None
+    quick: bool = False
+    seconds: float | None = None
+    """For everything."""
+    patience: float | None = None
+    """Seconds for one answer."""
+    wait: float = 0.0
+    """Seconds for a server that is still starting."""
+    limits: Limits | None = None
+    """All bounds at once; None: the usual ones."""
+    progress: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """One endpoint, judged."""
+
+    served: Served
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of its findings."""
+        return worst(self.findings)
+
+    @property
+    def speeds(self) -> Speeds | None:
+        """What was measured; None: nothing."""
+        return self.served.speeds.value if isinstance(self.served.speeds, Known) else None
+
+
+def verify(url: str, wishes: Wishes | None = None) -> VerifyReport:
+    """Ask the endpoint and judge what it answers.
+
+    Raises SpecError for an address, a key or a plan that cannot be used; whatever the server does is a finding.
+    """
+    wishes = wishes or Wishes()
+    unknown = wishes.expect - set(EXPECTABLE)
+    if unknown:
+        raise SpecError(f"{min(unknown)!r} cannot be expected", f"one of {', '.join(EXPECTABLE)}")
+    try:
+        place = endpoint(url, wishes.key)
+    except TargetError as error:
+        raise SpecError(str(error), error.hint) from error
+    expected = _expected(wishes.plan) if wishes.plan is not None else None
+    planned = expected.value.wants if isinstance(expected, Known) else frozenset()
+    wanted = Wanted(
+        place,
+        _limits(wishes),
+        wishes.model,
+        wishes.context,
+        wishes.expect | planned,
+        expected,
+        str(wishes.certificates) if wishes.certificates else None,
+        wishes.wait,
+        tell=wishes.progress or (lambda _: None),
+    )
+    return judged(ask_all(wanted))
+
+
+def judged(served: Served) -> VerifyReport:
+    """Every check of an endpoint that was asked."""
+    each = [check.judge(served) for check in CHECKS]
+    found = tuple(one for one in each if isinstance(one, Finding))
+    return VerifyReport(served, found, tuple(one for one in each if isinstance(one, Skipped)))
+
+
+def read_key(path: Path) -> Secret | None:
+    """The key in a file. Raises SpecError where there is none."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_KEY_BYTES + 1)
+    except OSError as error:
+        raise SpecError(f"--key-file {path}: {error.strerror or error}") from error
+    if len(text) > MOST_KEY_BYTES:
+        raise SpecError(
+            f"--key-file {path}: larger than {MOST_KEY_BYTES} bytes", "a file that holds the key alone"
+        )
+    key = key_of(text.decode("utf-8", "replace"), f"--key-file {path}")
+    if key is None:
+        raise SpecError(f"--key-file {path}: it is empty", "a file that holds the key alone")
+    return key
+
+
+def key_of(text: str, where: str) -> Secret | None:
+    """A key from a text; None: it is empty. Raises SpecError."""
+    try:
+        return key_from(text)
+    except ValueError as error:
+        raise SpecError(f"{where}: {error}", "the key alone, on one line") from error
+
+
+def _limits(wishes: Wishes) -> Limits:
+    limits = wishes.limits or (QUICK if wishes.quick else Limits())
+    if wishes.seconds is not None:
+        limits = replace(limits, total=wishes.seconds)
+    return limits if wishes.patience is None else replace(limits, patience=wishes.patience)
+
+
+def _expected(path: Path) -> Fact[Expected]:
+    """What the best plan of a file promises. Raises SpecError."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1).decode("utf-8", "replace")
+        plans = read_plans(text)
+    except OSError as error:
+        raise SpecError(f"--plan {path}: {error.strerror or error}") from error
+    except PlanError as error:
+        raise SpecError(f"--plan {path}: {error}", "canserve plan ... --save FILE writes one") from error
+    if not plans.plans:
+        raise SpecError(f"--plan {path}: it holds no plan", "canserve plan ... --save FILE writes one")
+    return expected_of(plans.plans[0], str(path))
+
+
+def expected_of(plan: Plan, name: str) -> Fact[Expected]:
+    """What one plan promises of speed and formats."""
+    speed = plan.speed
+    if isinstance(speed, Missing):
+        return Missing(Cause.UNAVAILABLE, f"the plan states no speed: {speed.why}", speed.evidence, speed.ask)
+    look = Evidence(name, "decode_tok_s, decode_bound_tok_s", speed.value.decode.why)
+    return Known(
+        Expected(
+            _three(speed.value.decode),
+            speed.value.decode_bound,
+            _three(speed.value.prefill),
+            speed.value.limit,
+            len({rank.machine for rank in plan.placement.ranks}),
+            plan.parallel.tp,
+            sum(plan.placement.layers),
+            plan.model,
+            frozenset(_wants(plan)),
+            plan.parallel.dp,
+        ),
+        (look,),
+    )
+
+
+def _three(quantity: Quantity) -> tuple[float, float, float]:
+    return quantity.value, quantity.low, quantity.high
+
+
+def _wants(plan: Plan) -> Iterator[str]:
+    """What its options and flags ask for."""
+    flags = [word for process in _processes(plan) for word in process if word.startswith("--")]
+    names = {word.lstrip("-").partition("=")[0].replace("-", "_") for word in (*flags, *plan.options)}
+    if any("tool" in name and "parser" in name for name in names):
+        yield "tools"
+    if any("reasoning" in name and "parser" in name for name in names):
+        yield "reasoning"
+    if plan.options.get("load_format") == "dummy":
+        yield "dummy"
+
+
+def _processes(plan: Plan) -> list[tuple[str, ...]]:
+    return [process.argv for process in plan.start.value.processes] if isinstance(plan.start, Known) else []

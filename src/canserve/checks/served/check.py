@@ -1,0 +1,109 @@
+"""A check of a served endpoint: a claim, judged from what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from canserve.checks.reader import NotApplicable, Reader, UnfoundedYesError, Unread
+from canserve.checks.served.dummy import stated_dummy, suspected_dummy
+from canserve.checks.served.words import say
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.subjects.served import NOT_ASKED, Answer, Asked, Refusal, Reply, Served
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+
+LOG = "read the server's log of that moment: canserve diagnose LOG"
+UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
+"""Statuses by which servers say that they do not offer something."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCheck:
+    """A question with a fixed meaning. ``name`` is a claim; ``run`` is pure."""
+
+    name: str
+    claim: str
+    """One sentence for the check reference: what a yes means."""
+    run: Callable[[Reader, Served], Verdict]
+    of_text: bool = False
+    """Whether it judges what the model says, which is nothing where the weights are dummies."""
+    at_once: bool = False
+    """Whether it can be judged before the server has answered a question."""
+    needs_machine: bool = False
+    needs_layout: bool = False
+
+    @property
+    def when(self) -> str:
+        """When it is judged, in words."""
+        return "of a served endpoint"
+
+    def judge(self, served: Served) -> Finding | Skipped:
+        """Run the check on one endpoint."""
+        reader = Reader()
+        try:
+            if not self.at_once:
+                answering(served)
+            if self.of_text:
+                _speaking(served, self.name)
+            verdict = self.run(reader, served)
+        except NotApplicable as reason:
+            return Skipped(self.name, served.subject, str(reason))
+        except Unread as unread:
+            missing = unread.missing
+            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
+        if isinstance(verdict, Yes) and not reader.evidence:
+            raise UnfoundedYesError(f"{self.name} said yes about {served.subject} without reading anything")
+        return Finding(self.name, served.subject, verdict, tuple(reader.evidence))
+
+
+def answering(served: Served) -> None:
+    """Ends a check as skipped where the server answers nothing at all: one finding says so already."""
+    if served.first is NOT_ASKED:
+        raise NotApplicable("nothing was asked: see ready and right-model")
+    if isinstance(served.first, Missing) or not isinstance(served.first.value, Answer):
+        raise NotApplicable("the server answers no question: see answers")
+
+
+def _speaking(served: Served, name: str) -> None:
+    if (why := stated_dummy(served)) is not None:
+        raise NotApplicable(f"{why}: what it says is not judged")
+    if name != "answer-correct" and suspected_dummy(served):
+        raise NotApplicable("its answers look like those of dummy weights: see answer-correct")
+
+
+def answered(reader: Reader, fact: Fact[Reply]) -> Answer:
+    """The answer; anything else ends the check as unknown, for its own question has another check."""
+    reply = reader.read(fact)
+    if not isinstance(reply, Answer):
+        raise Unread(Missing(Cause.UNAVAILABLE, f"that question got no answer: {say(reply)}", ask=LOG))
+    return reply
+
+
+def offered(reader: Reader, served: Served, fact: Fact[Reply], what: str) -> Reply:
+    """The reply; where the server says that it does not offer this, the check does not apply, unless it is wanted."""
+    reply = reader.read(fact)
+    if isinstance(reply, Refusal) and reply.status in UNSUPPORTED and what not in served.wants:
+        raise NotApplicable(f"the server does not offer it ({say(reply)}); --expect {what} makes that a no")
+    return reply
+
+
+def unanswered(reply: Reply, fix: str = LOG) -> No:
+    """The no for a reply that is no answer."""
+    return No(f"it got no answer: {say(reply)}", fix)
+
+
+def answers_in(*facts: Fact[tuple[Asked, ...]]) -> Iterator[tuple[str, Answer, tuple[Evidence, ...]]]:
+    """Every answer in these facts, with its question and the look that saw it; the rest is passed over."""
+    for fact in facts:
+        if isinstance(fact, Known):
+            for number, asked in enumerate(fact.value):
+                if isinstance(asked.reply, Answer):
+                    yield asked.name, asked.reply, fact.evidence[number : number + 1]
+
+
+def spoken(served: Served) -> Iterator[tuple[str, Answer, tuple[Evidence, ...]]]:
+    """Every answer in words."""
+    yield from answers_in(served.known, served.alone, served.essays)
+    for name, fact in (("first question", served.first), ("streamed text", served.streamed)):
+        if isinstance(fact, Known) and isinstance(fact.value, Answer):
+            yield name, fact.value, fact.evidence

@@ -1,0 +1,146 @@
+"""answer-correct, batch-agrees, no-repetition, language-kept: what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from canserve.checks.reader import Reader
+from canserve.checks.served.check import LOG, ServedCheck, answers_in, spoken
+from canserve.checks.served.dummy import suspected_dummy
+from canserve.checks.served.texts import endless, loop, right, speaks, strangers
+from canserve.checks.served.words import say, short
+from canserve.facts import Known
+from canserve.rules.questions import named
+from canserve.subjects.served import Answer, Asked, Served
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+_GOOD, _BAD = 0.7, 0.3
+"""Shares of right answers: every served model reaches the first, a broken one stays below the second."""
+_FEW = 3
+_REFERENCE = "ask the same of the model elsewhere, or of another quantization, and compare"
+
+
+def correct(reader: Reader, served: Served) -> Verdict:
+    """The verdict of ``answer-correct``."""
+    asked = reader.read(served.known)
+    if _disagree(served):  # then those asked alone tell of the model, and the others of the batch
+        asked = reader.read(served.alone)
+    answers = [each for each in asked if isinstance(each.reply, Answer)]
+    if len(answers) < _FEW:
+        return Unknown(f"only {len(answers)} of {len(asked)} questions were answered", LOG)
+    good = [each for each in answers if _right(each)]
+    said = f"{len(good)} of {len(answers)} known answers are right"
+    wrong = next((each for each in answers if not _right(each)), None)
+    example = f"; {named(wrong.name).ask!r} got {say(wrong.reply)}" if wrong else ""
+    if len(good) >= _GOOD * len(answers):
+        return Yes(said)
+    if suspected_dummy(served):
+        reader.cite(served.chances.evidence)
+        why = f"{said}, and every token is about as likely as any other: dummy weights, or weights that were not loaded"
+        return Unknown(why, "say --expect dummy where that is meant")
+    if len(good) <= _BAD * len(answers):
+        return No(f"{said}{example}", f"look at weights, quantization and chat template; {_REFERENCE}")
+    return Unknown(f"{said}{example}; a very small model may know no more", _REFERENCE)
+
+
+def _right(asked: Asked) -> bool:
+    return isinstance(asked.reply, Answer) and right(named(asked.name), asked.reply)
+
+
+def _disagree(served: Served) -> list[str]:
+    """Questions that were answered rightly alone, and not in a batch."""
+    if not isinstance(served.alone, Known) or not isinstance(served.known, Known):
+        return []
+    batch = {each.name: each for each in served.known.value}
+    return [each.name for each in served.alone.value if _right(each) and not _right(batch[each.name])]
+
+
+def batch(reader: Reader, served: Served) -> Verdict:
+    """The verdict of ``batch-agrees``."""
+    asked, alone = reader.read(served.known), reader.read(served.alone)
+    lost = [each for each in asked if not isinstance(each.reply, Answer)]
+    fix = "try it with fewer sequences at once, or without the features that batches bring (graphs, prefix cache)"
+    if lost:
+        return No(
+            f"{len(lost)} of {len(asked)} questions asked at once got no answer: {say(lost[0].reply)}", fix
+        )
+    differ = _disagree(served)
+    if not differ:
+        good = sum(map(_right, alone))
+        if not good:
+            return Unknown(
+                "none of the questions asked alone was answered rightly, so that nothing can be compared",
+                _REFERENCE,
+            )
+        return Yes(f"what was right alone is right among {len(asked)} at once ({good} questions)")
+    replies = {each.name: each.reply for each in asked}
+    why = f"{', '.join(differ)}: right alone, not among {len(asked)} at once: {say(replies[differ[0]])}"
+    if len(differ) > 1 or _swapped(differ, asked):
+        return No(why, fix)
+    return Unknown(why, "ask again: rounding in a batch may turn one answer of a small model")
+
+
+def _swapped(names: Sequence[str], asked: Sequence[Asked]) -> bool:
+    """Whether such an answer is the right one to another of the questions."""
+    replies = {each.name: each.reply for each in asked}
+    return any(
+        isinstance(reply := replies[name], Answer) and right(named(other.name), reply)
+        for name in names
+        for other in asked
+        if other.name != name
+    )
+
+
+def repetition(reader: Reader, served: Served) -> Verdict:
+    """The verdict of ``no-repetition``."""
+    reader.read(served.essays)
+    looped = []
+    texts = list(spoken(served))
+    for name, answer, look in texts:
+        if (mark := endless(answer.said)) is not None:
+            reader.cite(look)
+            why = f"the answer to {name} is {mark!r} over and over: {short(answer.said)}"
+            return No(
+                why, "look for overflow or a wrong kernel: another dtype, attention backend or quantization"
+            )
+        if (passage := loop(answer.said)) is not None:
+            reader.cite(look)
+            looped.append((name, passage))
+    if not looped:
+        return Yes(f"none of {len(texts)} answers loops")
+    name, passage = looped[0]
+    why = f"{len(looped)} of {len(texts)} answers repeat themselves: {name} {short(passage, 60)}"
+    fix = "look at the sampling defaults (generation_config.json) and the chat template"
+    return No(why, fix) if len(looped) > 1 else Unknown(why, fix)
+
+
+def language(reader: Reader, served: Served) -> Verdict:
+    """The verdict of ``language-kept``."""
+    reader.read(served.essays)
+    texts = list(answers_in(served.essays, served.known))
+    for name, answer, look in texts:
+        if (found := strangers(answer.text, named(name).script)) is not None:
+            reader.cite(look)
+            why = (
+                f"{found[0]:.0%} of the letters of the answer to {name} are {found[1]}: {short(answer.text)}"
+            )
+            return No(why, "look for a wrong tokenizer, damaged weights or a quantization that is too coarse")
+    essays = [(name, answer) for name, answer, _ in answers_in(served.essays) if answer.text.strip()]
+    if not essays:
+        return Unknown("no text was written", LOG)
+    other = [(name, answer) for name, answer in essays if not speaks(answer.text, named(name))]
+    if not other:
+        return Yes(f"{len(essays)} texts are in the language of their question")
+    name, answer = other[0]
+    why = f"{len(other)} of {len(essays)} texts are not in the language of their question: {name} {short(answer.text)}"
+    return Unknown(why, "a small model may know few languages; ask it by hand")
+
+
+CORRECT = ServedCheck("answer-correct", "Questions with known answers are answered rightly.", correct, True)
+BATCH = ServedCheck(
+    "batch-agrees", "What is answered rightly alone is answered rightly among many at once.", batch, True
+)
+REPETITION = ServedCheck(
+    "no-repetition", "No answer repeats a character or a passage over and over.", repetition, True
+)
+LANGUAGE = ServedCheck("language-kept", "Answers are in the language of their question.", language, True)

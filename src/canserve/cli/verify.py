@@ -1,0 +1,176 @@
+"""``canserve verify``: whether an endpoint really serves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canserve.cli.names import nearest
+from canserve.cli.output import Progress, emit, format_option, look, quiet_option, remark
+from canserve.verdict import word
+
+if TYPE_CHECKING:
+    from canserve.api.verifying import VerifyReport
+    from canserve.trees.secret import Secret
+
+KEY = "CANSERVE_API_KEY"
+"""The environment variable that holds a key."""
+EXPECTABLE = ("tools", "reasoning", "schema", "logprobs", "metrics", "dummy")
+
+
+def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of checks of an endpoint, or ``all``."""
+    del ctx
+    if not value:
+        return value
+    from canserve.checks.served import CHECKS
+
+    known = ("all", *(check.name for check in CHECKS))
+    for name in value:
+        if name not in known:
+            raise click.BadParameter(
+                f"no check of an endpoint is called {name!r}.{nearest(name, known)}", param=param
+            )
+    return value
+
+
+@click.command("verify")
+@click.argument("url")
+@click.option(
+    "--model", metavar="NAME", help="The model's name in requests; without it the first that is listed."
+)
+@click.option(
+    "--plan",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A saved plan to compare with.",
+)
+@click.option(
+    "--expect",
+    multiple=True,
+    type=click.Choice(EXPECTABLE),
+    help="A no, where it is not offered; dummy: its weights are none.",
+)
+@click.option(
+    "--context",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="Of the longest sequence, where the server does not say it.",
+)
+@click.option("--quick", is_flag=True, help="Two minutes at most: fewer samples, one long prompt, no ramp.")
+@click.option(
+    "--time", "seconds", type=click.FloatRange(1), metavar="SECONDS", help="For everything.  [default: 600]"
+)
+@click.option(
+    "--patience", type=click.FloatRange(0.1), metavar="SECONDS", help="For one answer.  [default: 60]"
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=0,
+    metavar="SECONDS",
+    help="For a server that is still starting.",
+)
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help=f"Holds the API key; or {KEY} in the environment.",
+)
+@click.option(
+    "--ca", type=click.Path(path_type=Path), metavar="FILE", help="Certificate authorities to trust."
+)
+@click.option(
+    "--explain",
+    multiple=True,
+    callback=explained,
+    metavar="CHECK|all",
+    help="Show each request and what came.",
+)
+@format_option("text", "json", "md")
+@quiet_option
+def command(**chosen: Any) -> int:
+    """Say whether the endpoint at URL really serves: answers, reasoning, tools, long prompts, load, speed.
+
+    URL is that of an OpenAI-compatible server, with or without /v1. It is asked questions with known answers,
+    alone and many at once, streamed and not, and its speed is measured; nothing but requests reaches it.
+
+    \b
+    canserve verify http://127.0.0.1:8000
+    canserve verify http://10.0.0.1:8000 --plan plan.json --expect tools
+    canserve verify https://models.example --model tiny --key-file key.txt --quick
+    """
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    url: str
+    model: str | None
+    plan: Path | None
+    expect: tuple[str, ...]
+    context: int | None
+    quick: bool
+    seconds: float | None
+    patience: float | None
+    wait: float
+    key_file: Path | None
+    ca: Path | None
+    explain: tuple[str, ...]
+    form: str
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Ask, judge, print, and give the exit code."""
+    from canserve.api.verifying import Wishes, verify
+    from canserve.cli.check import EXIT
+
+    key = _key(wanted.key_file)
+    with Progress(wanted.quiet) as progress:
+        wishes = Wishes(
+            wanted.model,
+            wanted.plan,
+            frozenset(wanted.expect),
+            wanted.context,
+            key,
+            wanted.ca,
+            wanted.quick,
+            wanted.seconds,
+            wanted.patience,
+            wanted.wait,
+            progress=progress,
+        )
+        report = verify(wanted.url, wishes)
+    emit(_rendered(report, wanted))
+    if wanted.form == "text" and not wanted.explain:
+        remark("--explain all shows every request and what came", wanted.quiet)
+    return EXIT[word(report.verdict)]
+
+
+def _key(path: Path | None) -> Secret | None:
+    from canserve.api.verifying import key_of, read_key
+
+    return read_key(path) if path is not None else key_of(os.environ.get(KEY, ""), KEY)
+
+
+def _rendered(report: VerifyReport, wanted: Wanted) -> str:
+    explain = frozenset(wanted.explain)
+    if wanted.form == "json":
+        from canserve.render.structure import to_json
+        from canserve.render.verify_structure import verify_output
+
+        return to_json(verify_output(report))
+    if wanted.form == "md":
+        from canserve.render.verify_text import verify_markdown
+
+        return verify_markdown(report, explain)
+    from canserve.render.verify_text import verify_text
+
+    return verify_text(report, look(explain))

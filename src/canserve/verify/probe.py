@@ -1,0 +1,190 @@
+"""All questions to one endpoint, in the order in which each one helps the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.rules.served import Told
+from canserve.subjects.served import Answer, Expected, Listed, Page, Reply, Served
+from canserve.trees.fanout import fanout
+from canserve.verify import conversation as talk
+from canserve.verify import crowding, status
+from canserve.verify.asking import Asker
+from canserve.verify.client import Client
+from canserve.verify.conversation import Rooms
+from canserve.verify.length import Lengths
+from canserve.verify.limits import Clock, Limits
+from canserve.verify.speed import Meter
+from canserve.verify.target import Endpoint
+
+_POLL = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be verified, and how."""
+
+    endpoint: Endpoint
+    limits: Limits
+    model: str | None = None
+    context: int | None = None
+    """Tokens of the longest sequence, where the user says it."""
+    wants: frozenset[str] = frozenset()
+    expected: Fact[Expected] | None = None
+    certificates: str | None = None
+    wait: float = 0.0
+    """Seconds to wait for a server that is still starting."""
+    speed: bool = True
+    tell: Callable[[str], None] = lambda _: None
+
+
+def ask_all(wanted: Wanted) -> Served:
+    """Everything. Never raises for what a server does."""
+    client = Client(wanted.endpoint, wanted.limits, wanted.certificates)
+    try:
+        return _Round(wanted, Asker(client, Clock(wanted.limits))).served()
+    finally:
+        client.close()
+
+
+@dataclass(slots=True)
+class _Round:
+    wanted: Wanted
+    asker: Asker
+
+    def served(self) -> Served:
+        """The endpoint with every fact that could be had."""
+        wanted = self.wanted
+        served = Served(
+            wanted.endpoint.subject,
+            asked_for=wanted.model,
+            wants=wanted.wants,
+            patience=wanted.limits.patience,
+        )
+        if wanted.expected is not None:
+            served = replace(served, expected=wanted.expected)
+        served = self._status(served)
+        if not _worth_asking(served):
+            return served
+        wanted.tell("asking a first question")
+        context = served.context.value if isinstance(served.context, Known) else None
+        first = talk.first(self.asker, context)
+        served = replace(served, first=first)
+        if not isinstance(first, Known) or not isinstance(first.value, Answer):
+            return served
+        rooms = Rooms(talk.thinks(first), context)
+        return self._load(self._formats(self._talk(served, rooms), rooms), rooms)
+
+    def _status(self, served: Served) -> Served:
+        self.wanted.tell("asking for its models")
+        page = self._patiently()
+        if isinstance(page, Missing):
+            return replace(served, page=page)
+        listed = status.models(page)
+        model = _model(self.wanted.model, listed)
+        self.asker.model = model.name if model else self.wanted.model or "default"
+        if page.value.status >= 300 and page.value.status != 404:
+            return replace(served, page=page, models=listed)
+        pages = status.pages_told(self.asker)
+        told: Fact[int] = status.context(model, pages, listed)
+        if self.wanted.context is not None:
+            look = Evidence(served.subject, "--context", f"{self.wanted.context} tokens, as the user says")
+            told = Known(self.wanted.context, (look,))
+        return replace(
+            served,
+            model=self.asker.model,
+            page=page,
+            models=listed,
+            health=self.asker.page("/health"),
+            metrics=status.metrics(self.asker),
+            context=told,
+            dummy=self._dummy(pages),
+        )
+
+    def _dummy(self, pages: list[tuple[Told, Fact[Page]]]) -> Fact[str | None]:
+        if "dummy" in self.wanted.wants:
+            look = Evidence(
+                self.wanted.endpoint.subject, "--expect dummy", "its weights are dummies, as was said"
+            )
+            return Known("it was said that its weights are dummies", (look,))
+        return status.dummy(pages)
+
+    def _patiently(self) -> Fact[Page]:
+        """The list of models; of a server that is still starting, when it has started."""
+        until = time.monotonic() + self.wanted.wait
+        while True:
+            page = self.asker.page("models", protocol=True)
+            starting = isinstance(page, Missing) or page.value.status in {502, 503, 504}
+            if not starting or time.monotonic() >= until:
+                return page
+            self.wanted.tell("waiting for the server")
+            time.sleep(min(_POLL, max(until - time.monotonic(), 0.05)))
+
+    def _talk(self, served: Served, rooms: Rooms) -> Served:
+        tell = self.wanted.tell
+        tell("asking what is known")
+        known = talk.known(self.asker, rooms)
+        alone = talk.alone(self.asker, rooms)
+        tell("asking the same again")
+        repeats, streamed = talk.repeats(self.asker, rooms), talk.streamed(self.asker, rooms)
+        tell("asking for a few sentences")
+        essays = talk.essays(self.asker, rooms)
+        return replace(served, known=known, alone=alone, repeats=repeats, streamed=streamed, essays=essays)
+
+    def _formats(self, served: Served, rooms: Rooms) -> Served:
+        self.wanted.tell("asking for tools, JSON, stop texts")
+        jobs: list[Callable[[], Fact[Reply]]] = [
+            lambda: talk.tool(self.asker, rooms, stream=False),
+            lambda: talk.tool(self.asker, rooms, stream=True),
+            lambda: talk.schema(self.asker, rooms),
+            lambda: talk.stop(self.asker, rooms),
+            lambda: talk.chances(self.asker, rooms),
+        ]
+        tool, tool_streamed, schema, stop, chances = fanout(lambda job: job(), jobs, len(jobs))
+        return replace(
+            served, tool=tool, tool_streamed=tool_streamed, schema=schema, stop=stop, chances=chances
+        )
+
+    def _load(self, served: Served, rooms: Rooms) -> Served:
+        tell, limits = self.wanted.tell, self.wanted.limits
+        replicas = served.expected.value.replicas if isinstance(served.expected, Known) else 1
+        tell("asking every replica")
+        served = replace(served, copies=crowding.copies(self.asker, rooms, max(limits.copies, 4 * replicas)))
+        per_sentence = 18.0
+        if isinstance(served.context, Known):
+            tell("asking with long prompts")
+            lengths = Lengths(self.asker, rooms, served.context.value)
+            long = lengths.all()
+            served = replace(served, long=long, too_long=lengths.beyond())
+            per_sentence = lengths.per_sentence
+        else:
+            served = replace(served, long=served.context, too_long=served.context)
+        tell("leaving answers in the middle")
+        served = replace(served, cancelled=crowding.cancelled(self.asker, rooms))
+        if self.wanted.speed:
+            tell("measuring its speed")
+            served = replace(served, speeds=Meter(self.asker, rooms.context, per_sentence).all())
+        tell("asking more than it may hold")
+        return replace(served, crowd=crowding.crowd(self.asker, limits.crowd))
+
+
+def _worth_asking(served: Served) -> bool:
+    """Whether there is a server, and perhaps the right model, behind the address."""
+    if not isinstance(served.page, Known):
+        return False
+    status = served.page.value.status
+    if 300 <= status < 400 or status in {401, 403} or status >= 500:
+        return False
+    if isinstance(served.models, Missing):
+        return served.asked_for is not None
+    names = {each.name for each in served.models.value}
+    return bool(names) and (served.asked_for is None or served.asked_for in names)
+
+
+def _model(name: str | None, listed: Fact[tuple[Listed, ...]]) -> Listed | None:
+    """The model of that name; without a name the first that is listed."""
+    found = listed.value if isinstance(listed, Known) else ()
+    return next((each for each in found if name is None or each.name == name), None)
