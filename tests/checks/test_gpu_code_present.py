@@ -46,7 +46,7 @@ def test_machine_code_for_the_gpu() -> None:
         GPU_CODE, on(gpu("9.0"), eng_C=extension(USUAL), torch_a=extension(USUAL, package="torch"))
     )
     assert isinstance(verdict, Yes) and not verdict.needs
-    assert "2 of its extensions" in verdict.because and "guards at run time" in verdict.because
+    assert "2 of its extensions" in verdict.because and "guard at run time" in verdict.because
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ def named_assemblers() -> frozenset[str]:
     return frozenset(row.text("assembler") for row in load(FILE).rows("triton"))
 
 
+def assembler_variables() -> tuple[str, ...]:
+    """Variables that name another assembler."""
+    return tuple(row.text("variable") for row in load(FILE).rows("triton"))
+
+
 def bound(name: str) -> Row | None:
     """What a variable binds; None: nothing that counts here."""
     rows = load(FILE).rows("variable")

@@ -38,7 +38,8 @@ class Tool:
 class Loaded:
     """The copy of a library that the loader takes."""
 
-    path: str
+    path: str | None
+    """None: no folder of the loader has one."""
     version: Fact[str]
     because: str
     """What leads there: ``RPATH of torch/lib/libtorch_cuda.so``."""
@@ -47,7 +48,7 @@ class Loaded:
 
     def __str__(self) -> str:
         said = self.version.value if isinstance(self.version, Known) else "version not read"
-        return f"{self.path} ({said}), by {self.because}"
+        return f"{self.path} ({said}), by {self.because}" if self.path else self.because
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Triton:
     version: Fact[str]
     assemblers: tuple[Tool, ...]
     """``ptxas`` and, in newer releases, ``ptxas-blackwell``."""
+    named: Mapping[str, Tool]
+    """By variable of an image, the assembler that it names instead (``TRITON_PTXAS_PATH``)."""
     compiles: Fact[bool]
     """Whether it compiles C code with the system's compiler when its first kernel starts."""
 

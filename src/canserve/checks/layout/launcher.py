@@ -21,8 +21,24 @@ def run(reader: Reader, case: Case) -> Verdict:
     reader.cite(case.build.flags.evidence)
     if not reader.evidence:
         return Unknown("neither launchers nor flags of the build were read", "read the build in full")
+    by_ray = any(process.argv[:1] == ("ray",) for process in found.value.processes)
+    if by_ray and (verdict := _without_ray(reader, case)) is not None:
+        return verdict
     count = len(found.value.processes)
     return Yes("one process starts it" if count == 1 else f"{count} processes start it")
+
+
+def _without_ray(reader: Reader, case: Case) -> No | None:
+    """Ray is a package of its own, which some builds use where it is installed and do not bring."""
+    ray = case.build.stack.ray
+    if isinstance(ray, Missing):
+        return None
+    if reader.read(ray) is not None:
+        return None
+    return No(
+        "it is started with Ray, which is not installed beside the build",
+        "install ray there on every machine, or use a build that brings it",
+    )
 
 
 CHECK = Check(

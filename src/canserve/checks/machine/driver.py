@@ -9,10 +9,10 @@ from canserve.checks.machine.stated import machine_of, read_stated
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.engines import engine_named
 from canserve.engines.requirements import requirement
-from canserve.facts import Known
+from canserve.facts import Known, Missing
 from canserve.rules import cuda as rules
 from canserve.rules.cuda import NO_CUDA, numbers
-from canserve.rules.table import Row
+from canserve.rules.table import Row, load
 from canserve.subjects.machine import Machine
 from canserve.verdict import No, Unknown, Verdict, Yes
 
@@ -61,7 +61,7 @@ def _judge(reader: Reader, case: Case, wanted: Wanted, oldest: Row, own: Row | N
         return Unknown(f"{driver!r} is not a driver version", "state it as nvidia-smi prints it: 580.95.05")
     if have < at_least:
         return _too_old(
-            case, wanted, f"{what} needs driver {minimum} or newer; the machine has {driver}", minimum
+            reader, case, wanted, f"{what} needs driver {minimum} or newer; the machine has {driver}", minimum
         )
     complete = numbers(own.text("driver")) if own is not None else None
     if complete is not None and have >= complete:
@@ -94,13 +94,23 @@ def _by_cuda(served: str, machine: Machine, wanted: Wanted, what: str) -> Verdic
     )
 
 
-def _too_old(case: Case, wanted: Wanted, because: str, minimum: str) -> Verdict:
+def _too_old(reader: Reader, case: Case, wanted: Wanted, because: str, minimum: str) -> Verdict:
     major, _, minor = wanted.cuda.partition(".")
     package = f"cuda-compat-{major}-{minor}"
     if any(word in case.build.identity.origin for word in CONTAINERS):
-        return Unknown(
-            f"{because}; whether the image brings {package} was not read", f"look for {package} in the image"
-        )
+        compat = case.build.stack.cuda_compat
+        if isinstance(compat, Missing):
+            return Unknown(
+                f"{because}; whether the image brings {package} was not read",
+                f"look for {package} in the image",
+            )
+        brought, least = reader.read(compat), numbers(minimum) or ()
+        if brought is not None and (numbers(brought) or ()) >= least:
+            kinds = " and ".join(load(rules.FILE).data["forward_compatibility"]["kinds"])
+            return Unknown(
+                f"{because}; the image brings {brought}, which stands in for a newer driver on {kinds} alone",
+                "start it once, or update the driver",
+            )
     return No(
         because,
         f"update the driver to {minimum} or newer, or use a build for an older CUDA "

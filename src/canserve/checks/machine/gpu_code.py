@@ -21,7 +21,7 @@ from canserve.verdict import No, Unknown, Verdict, Yes
 
 _WAYS: tuple[Runs, ...] = ("machine code", "ptx", "unknown", "no")
 """From the one that the driver prefers on."""
-GUARDS = "guards at run time were not judged"
+GUARDS = "compiled code does not prove that a guard at run time lets it through"
 OTHER_BUILD = "use a build that is compiled for it, or compile it there"
 
 

@@ -12,6 +12,7 @@ from canserve.subjects.machine import Machine
 T = TypeVar("T")
 
 COMPILED = "its compiled files were not read"
+NOT_AROUND = "what lies around it was not read"
 
 
 def machine_of(case: Case) -> Machine:
@@ -25,6 +26,13 @@ def read_compiled(reader: Reader, fact: Fact[T]) -> T:
     """A fact of a build's compiled files; where nobody looked at them, the check does not apply."""
     if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
         raise NotApplicable(f"{COMPILED}: {fact.why}")
+    return reader.read(fact)
+
+
+def read_around(reader: Reader, fact: Fact[T]) -> T:
+    """A fact of what a build stands on; where nobody looked, or could without more, the check does not apply."""
+    if isinstance(fact, Missing) and fact.cause is Cause.UNREACHED:
+        raise NotApplicable(f"{NOT_AROUND}: {fact.why}")
     return reader.read(fact)
 
 

@@ -15,6 +15,7 @@ from canserve.facts import Evidence, Fact, Known, Missing, partial
 from canserve.probes.gpu_code.elf import FormError
 from canserve.probes.stack.constants import NCCL, said
 from canserve.probes.stack.ground import LIBRARIES, Ground
+from canserve.rules.stack import bound
 from canserve.subjects.gpu_code import Extension
 from canserve.subjects.stack import Loaded, Tool
 from canserve.trees.names import below, unreadable
@@ -70,6 +71,10 @@ def _usual(ground: Ground) -> Iterator[str]:
             ]
     for named in ground.variables.get("LD_LIBRARY_PATH", "").split(":"):
         folders += filter(None, [ground.inner(named)])
+    for name, value in ground.variables.items():
+        row = bound(name)
+        if row is not None and row.values.get("loads") == SONAME and (inner := ground.inner(value)):
+            folders.append(posixpath.dirname(inner))
     for folder in dict.fromkeys(folders):
         yield from (below(folder, name) for name in ground.files(folder) if name.startswith(STEM))
 
@@ -140,10 +145,10 @@ def nccl_loaded(ground: Ground, copies: Fact[tuple[Tool, ...]]) -> Fact[Loaded |
             return gap
     if not ground.system:
         return ground.outside(f"{it.shown} links against {SONAME}, which is not in the environment")
+    because = f"{it.shown} links against {SONAME}, which no folder of the loader has"
     seen = ground.seen("the loader's folders", f"no {SONAME}")
-    absent = unreadable(ground.subject, it.shown, f"it links against {SONAME}, which no folder of the loader has",
-                        "install NCCL in the image, or look with ldd")  # fmt: skip
-    return Missing(absent.cause, absent.why, wanting.evidence + seen, absent.ask)
+    unsaid = unreadable(ground.subject, it.shown, because)
+    return Known(Loaded(None, unsaid, because), wanting.evidence + seen)
 
 
 def _wanting(ground: Ground) -> Fact[_Wanting | None]:

@@ -11,7 +11,7 @@ from canserve.probes.gpu_code.elf import FormError
 from canserve.probes.stack.constants import PTXAS, said
 from canserve.probes.stack.ground import Ground, first_known
 from canserve.probes.stack.releases import toolkit_version
-from canserve.rules.stack import named_assemblers
+from canserve.rules.stack import assembler_variables, named_assemblers
 from canserve.subjects.stack import Tool, Triton
 from canserve.trees.names import below, unreadable
 from canserve.trees.positions import Positions
@@ -33,10 +33,10 @@ def triton(ground: Ground) -> Fact[Triton | None]:
         return Known(None, located.evidence)
     version = ground.found.installed_version("triton")
     own: Fact[str] = version if isinstance(version, Missing) else Known(version.value or "", version.evidence)
-    assemblers = _assemblers(ground, located.value)
-    found = Triton(own, assemblers, _compiles(ground, located.value))
+    assemblers, named = _assemblers(ground, located.value), _named(ground)
+    found = Triton(own, assemblers, named, _compiles(ground, located.value))
     looks = own.evidence
-    for tool in assemblers:
+    for tool in (*assemblers, *named.values()):
         looks += tool.version.evidence
     return Known(found, tuple(dict.fromkeys((*looks, *found.compiles.evidence))))
 
@@ -50,6 +50,17 @@ def _assemblers(ground: Ground, located: Located) -> tuple[Tool, ...]:
                 sizes[below(folder, name)] = entry.size
     versions = versions_of(ground, sizes)
     return tuple(Tool(path, versions[path]) for path in sizes)
+
+
+def _named(ground: Ground) -> Mapping[str, Tool]:
+    """Assemblers that variables of an image name; Triton passes over one that is not there."""
+    paths = {variable: path for variable in assembler_variables()
+             if (path := ground.inner(ground.variables.get(variable, ""))) and ground.look.is_file(path)}  # fmt: skip
+    sizes = {
+        path: ground.files(path.rpartition("/")[0])[path.rpartition("/")[2]].size for path in paths.values()
+    }
+    versions = versions_of(ground, sizes)
+    return {variable: Tool(path, versions[path]) for variable, path in paths.items()}
 
 
 def versions_of(ground: Ground, sizes: Mapping[str, int]) -> Mapping[str, Fact[str]]:

@@ -1,0 +1,133 @@
+"""environment-pins-no-address: variables of an image name no address or interface that the machine does not have.
+
+An address that was right where the image was made makes ranks elsewhere wait for one another for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+
+from canserve.checks.case import Case
+from canserve.checks.machine.stated import machine_of, read_around
+from canserve.checks.machines.pinned import picks
+from canserve.checks.reader import Check, Reader
+from canserve.facts import Known
+from canserve.rules import stack as rules
+from canserve.subjects.host import Interface
+from canserve.verdict import No, Unknown, Verdict, Yes
+
+NOWHERE = frozenset({"", "auto", "local", "localhost", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+
+
+def pins_none(reader: Reader, case: Case) -> Verdict:
+    """The verdict of ``environment-pins-no-address``."""
+    pins = read_around(reader, case.build.stack.pins)
+    bound = _bound(pins, case.build.identity.engine)
+    if not bound:
+        return Yes("its variables bind it to no address and to no network interface")
+    interfaces = machine_of(case).interfaces
+    known = reader.read(interfaces) if isinstance(interfaces, Known) else None
+    needs: list[str] = []
+    doubt: Unknown | None = None
+    for name, (kind, value) in bound.items():
+        verdict = _address(name, value, known) if kind == "address" else _interface(name, value, known)
+        match verdict:
+            case No():
+                return verdict
+            case Unknown():
+                doubt = verdict if doubt is None else doubt
+            case str():
+                needs.append(verdict)
+            case None:
+                pass
+    shown = ", ".join(f"{name}={value}" for name, (_, value) in bound.items())
+    if doubt is not None:
+        return doubt
+    return Yes(f"what its variables bind it to is on the machine: {shown}", tuple(needs))
+
+
+def _bound(pins: Mapping[str, str], engine: str) -> Mapping[str, tuple[str, str]]:
+    """The variables that count, with what they bind."""
+    found = {}
+    for name, value in pins.items():
+        row = rules.bound(name)
+        if row is not None and rules.heeded(row, engine) and row.text("binds") in {"address", "interface"}:
+            found[name] = (row.text("binds"), value)
+    return found
+
+
+def _override(name: str) -> str:
+    return f"start it with -e {name}= and a value of the machine's own"
+
+
+def _address(name: str, value: str, interfaces: Iterable[Interface] | None) -> No | Unknown | str | None:
+    """What is wrong with an address; a string: what the user must see to, None: nothing."""
+    host = value.rpartition("://")[2]
+    host = host.partition("]")[0].lstrip("[") if host.startswith("[") else host
+    host = host.rpartition(":")[0] if host.count(":") == 1 else host
+    if host in NOWHERE:
+        return None
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return Unknown(
+            f"the image sets {name}={value}, a name that is resolved where it starts", _override(name)
+        )
+    if address.is_loopback:
+        return f"one machine only, for the image sets {name}={value}: otherwise {_override(name)}"
+    own = _addresses(interfaces)
+    if own is None:
+        return Unknown(
+            f"the image sets {name}={value}; whether that is this machine is not known", _override(name)
+        )
+    if str(address) in own:
+        return f"this machine only, for the image sets {name}={value}: on any other {_override(name)}"
+    return No(
+        f"the image sets {name}={value}, which is no address of this machine: ranks would wait for it for ever",
+        _override(name),
+    )
+
+
+def _addresses(interfaces: Iterable[Interface] | None) -> frozenset[str] | None:
+    """The machine's own addresses; None: not all of them are known."""
+    if interfaces is None:
+        return None
+    found: set[str] = set()
+    for each in interfaces:
+        if each.addresses is None:
+            return None
+        for text in each.addresses:
+            try:
+                found.add(str(ip_address(text.partition("/")[0].partition("%")[0])))
+            except ValueError:
+                return None
+    return frozenset(found)
+
+
+def _interface(name: str, value: str, interfaces: Iterable[Interface] | None) -> Unknown | str | None:
+    if not value:
+        return None
+    if interfaces is None:
+        return Unknown(
+            f"the image sets {name}={value}; whether the machine has such an interface is not known",
+            _override(name),
+        )
+    fits = [each.name for each in interfaces if each.up and picks(value, each.name)]
+    if not fits:
+        return Unknown(
+            f"the image sets {name}={value}, and no interface of the machine that is up has such a name: with the "
+            "host's network nothing would connect",
+            _override(name),
+        )
+    if fits == ["lo"]:
+        return f"one machine only, for the image sets {name}={value}: otherwise {_override(name)}"
+    return None
+
+
+ENVIRONMENT = Check(
+    "environment-pins-no-address",
+    "The image's variables bind it to no address and no network interface that the machine does not have.",
+    pins_none,
+    needs_machine=True,
+)
