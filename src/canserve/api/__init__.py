@@ -179,6 +179,7 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         attention=bool(machines) and wish.kv_cache_dtype is not None,
         vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
         gpu_code=bool(machines),
+        stack=bool(machines),
     )
 
 
