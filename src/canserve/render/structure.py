@@ -120,7 +120,7 @@ def build_output(target: str, build: Build | Missing) -> BuildShape:
     if isinstance(build, Missing):
         return BuildShape(1, target, build, {"build": build.evidence})
     facts = _facts(build)
-    looks = _evidence({**_fields(build), **_fields(build.identity)})
+    looks = _evidence({**_fields(build), **_fields(build.identity), **_fields(build.stack)})
     return BuildShape(1, target, facts, {_PRINTED_AS.get(name, name): look for name, look in looks.items()})
 
 
@@ -152,6 +152,7 @@ def _facts(build: Build) -> BuildFactsShape:
         gpu_code=build.gpu_code,
         cuda_needed=build.cuda_needed,
         libc_needed=build.libc_needed,
+        stack=build.stack,
         transformers=TransformersShape(
             build.transformers.installed, build.transformers.requirement, build.transformers.candidates()
         ),

@@ -11,6 +11,7 @@ from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.shapes import BuildShape, MachineEntryShape, ModelOutputShape
 from canserve.subjects.host import Told
 from canserve.subjects.machine import NOT_LOOKED
+from canserve.subjects.stack import Stack
 
 if TYPE_CHECKING:
     from canserve.checks.every import Described
@@ -83,8 +84,13 @@ def _source(look: Evidence) -> str:
 
 
 def _fields(record: object) -> dict[str, object]:
+    """By name; those of a build's stack stand among its own."""
     assert is_dataclass(record)
-    return {f.name: getattr(record, f.name) for f in fields(record) if f.name not in _LEFT_TO_JSON}
+    found: dict[str, object] = {}
+    for name in (f.name for f in fields(record) if f.name not in _LEFT_TO_JSON):
+        value = getattr(record, name)
+        found |= _fields(value) if isinstance(value, Stack) else {name: value}
+    return found
 
 
 def _is_record(value: object) -> bool:

@@ -26,6 +26,7 @@ LIBRARIES = ("usr/lib", "usr/lib64", "usr/local/lib", "lib", "lib64",
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What PATH is where nothing says it."""
 MAX_TOOLKITS = 20
+OUTSIDE = "not in the environment, and what is around it was not looked at"
 
 
 @runtime_checkable
@@ -129,7 +130,7 @@ class Ground:
                 if self.look.is_file(place := below(folder, name)):
                     return Known(place, self.seen(place, name))
         if not self.system:
-            return self.outside(f"{names[0]} is not in the environment, and may be on the machine")
+            return self.outside()
         gaps = (self.look.gap(below(folder, name)) for folder in folders for name in names)
         found = next((gap for gap in gaps if gap is not None), None)
         return found or Known(None, self.seen(path or PROGRAMS, f"no {' or '.join(names)}"))
@@ -141,7 +142,7 @@ class Ground:
         parts = inside(posixpath.normpath(folder).lstrip("/"))
         return None if parts is None else "/".join(parts)
 
-    def outside(self, why: str) -> Missing:
+    def outside(self, why: str = OUTSIDE) -> Missing:
         """Why something is not known that lies around an environment."""
         return Missing(Cause.UNREACHED, why, self.seen(self.prefix, self.found.origin),
                        "look at the machine that it lies on, or name an image")  # fmt: skip

@@ -57,7 +57,7 @@ def cuda_releases(ground: Ground) -> Fact[tuple[Release, ...]]:
     if not found:
         looks = list(ground.seen(ground.sites[0].path, "no CUDA runtime, no toolkit"))
         if not ground.system:
-            return ground.outside("no CUDA runtime is in the environment; one may be on the machine")
+            return ground.outside()
         if gap := ground.look.gap("usr/local/cuda"):
             return gap
     return Known(tuple(found), tuple(dict.fromkeys(looks)))
@@ -85,7 +85,7 @@ def toolkit_version(ground: Ground, folder: str, part: str) -> Fact[str | None]:
 def cuda_compat(ground: Ground) -> Fact[str | None]:
     """The driver that NVIDIA's compatibility package in an image stands in for."""
     if not ground.system:
-        return ground.outside("a compatibility package is no part of an environment")
+        return ground.outside()
     for toolkit in ground.toolkits:
         folder = below(toolkit, "compat")
         for name in ground.files(folder):

@@ -28,7 +28,7 @@ NO_IMAGE = "not an image: how it is started, and with which variables, is said t
 def system(ground: Ground) -> Fact[str | None]:
     """The name in ``os-release``."""
     if not ground.system:
-        return ground.outside("an environment has no system of its own")
+        return ground.outside()
     for path in ("etc/os-release", "usr/lib/os-release"):
         text = ground.text(path)
         if isinstance(text, Missing):
@@ -44,7 +44,7 @@ def system(ground: Ground) -> Fact[str | None]:
 def libc(ground: Ground) -> Fact[str | None]:
     """By the library's own name, the list of packages, or the library's own words."""
     if not ground.system:
-        return ground.outside("an environment has no libc of its own")
+        return ground.outside()
     for folder in LIBRARIES:
         for name in ground.files(folder):
             if match := _OLD.fullmatch(name):

@@ -157,7 +157,7 @@ def python_header(ground: Ground) -> Fact[str | None]:
             return Known(path, ground.seen(path, "there"))
         looks.append(ground.look.gap(path) or Known(None, ground.seen(path, "not there")))
     if not ground.system:
-        return ground.outside("Python's headers are not in the environment, and may be on the machine")
+        return ground.outside()
     return first_known(looks)
 
 
