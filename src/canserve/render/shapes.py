@@ -22,6 +22,7 @@ from canserve.subjects.build import (
     FlagSyntax,
     GgufVocabularies,
     Site,
+    Stack,
     Taker,
 )
 from canserve.subjects.machine import Machine
