@@ -216,6 +216,7 @@ class BuildFactsShape:
     ]
     cuda_needed: Annotated[Fact[Mapping[str, CudaLibrary]], "CUDA's libraries that these link against."]
     libc_needed: Annotated[Fact[str | None], "The oldest GNU libc with which all of these load; null: any."]
+    stack: Annotated[Stack, "What it stands on in its environment or image."]
     transformers: TransformersShape
     fallback: Annotated[Fact[Fallback | None], "How architectures that are not listed are served."]
     dropped: Annotated[
