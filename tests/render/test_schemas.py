@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from reports import build, hostile_report, model, no_report, report, unknown_report, unread_report, yes_report
 
-import canserve.api
 from canserve.api import Options
+from canserve.api.machines import machines
 from canserve.facts import Cause, Missing
 from canserve.render import structure
 from canserve.render.schemas import SHAPES, schema_text
@@ -57,10 +57,8 @@ def test_builds_models_and_machines_keep_the_schema() -> None:
     validate("build", structure.build_output("vllm==0.14.0", build()))
     validate("build", structure.build_output("vllm==0.14.0", gone))
     validate("model", structure.model_output(model()))
-    machines = canserve.api.read_machines("profile:dgx-spark") + canserve.api.read_machines(
-        "a-host", Options(offline=True)
-    )
-    validate("machine", structure.machine_output(machines))
+    for spec in ("profile:dgx-spark", "a-host"):
+        validate("machine", structure.machine_output(machines(spec, Options(offline=True))))
 
 
 def test_every_fact_of_a_build_is_printed() -> None:

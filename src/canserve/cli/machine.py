@@ -1,58 +1,123 @@
-"""``canserve machine``: what a machine is, and which profiles there are."""
+"""``canserve machine``: what a machine is, whether several can serve together, and which profiles there are."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli.names import check_names
 from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, offline_option, quiet_option
+from canserve.verdict import word
+
+if TYPE_CHECKING:
+    from canserve.api.machines import MachinesReport
 
 
 @click.command("machine")
 @click.argument("spec", metavar="MACHINE", required=False)
 @click.option("--list", "listed", is_flag=True, help="Name every profile.")
 @click.option(
+    "--links", is_flag=True, help="Try what passes between the machines: addresses, ports, packet sizes."
+)
+@click.option(
+    "--bandwidth", is_flag=True, help="With --links: measure one stream after the other, a second each."
+)
+@click.option(
+    "--check", "checked", is_flag=True, help="Exit by the worst finding: 1 for a no, 3 for an unknown."
+)
+@click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write what is known to a cluster file (.toml) that --on takes.",
 )
+@click.option(
+    "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show what was seen."
+)
 @format_option("text", "json")
 @offline_option
 @quiet_option
-def command(spec: str | None, listed: bool, save: Path | None, form: str, offline: bool, quiet: bool) -> int:
-    """What a machine is, with sources.
+def command(**chosen: Any) -> int:
+    """What a machine is, with sources, and what speaks against serving there.
 
     MACHINE is `local`, an ssh destination, a cluster file (.toml) with several machines, or a profile. Machines are
-    looked at with one read-only script over your own ssh; nothing is installed or written there. Exit code 3: one
-    could not be looked at.
+    looked at with one read-only script over your own ssh; nothing is installed or written there. Of machines that
+    were looked at, findings say what stands in the way, alone and together. Exit code 3: one could not be looked
+    at; with --check the worst finding decides.
 
     \b
     canserve machine --list
     canserve machine profile:dgx-spark
     canserve machine local --save here.toml
+    canserve machine cluster.toml --links --check
     """
-    if listed == (spec is not None):
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    spec: str | None
+    listed: bool
+    links: bool
+    bandwidth: bool
+    checked: bool
+    save: Path | None
+    explain: tuple[str, ...]
+    form: str
+    offline: bool
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Look, judge, print, and give the exit code."""
+    _refuse(wanted)
+    from canserve.api import Options, machine_names
+
+    if wanted.spec is None:
+        from canserve.render.structure import to_json
+        from canserve.render.subject_text import names_text
+
+        names = machine_names()
+        emit(to_json(names) if wanted.form == "json" else names_text(names, look()))
+        return 0
+    from canserve.api.machines import Links, machines
+
+    tried = Links(bandwidth=wanted.bandwidth) if wanted.links else None
+    with Progress(wanted.quiet) as progress:
+        report = machines(wanted.spec, Options(offline=wanted.offline, progress=progress), tried)
+    emit(_rendered(report, wanted))
+    if wanted.save is not None:
+        from canserve.render.machine_file import cluster_file
+
+        wanted.save.write_text(cluster_file(report.cluster.nodes, wanted.spec), encoding="utf-8")
+    if wanted.checked:
+        return {"yes": 0, "no": 1, "unknown": UNKNOWN}[word(report.verdict)]
+    return 0 if all(node.machine.reached for node in report.cluster.nodes) else UNKNOWN
+
+
+def _refuse(wanted: Wanted) -> None:
+    """Options that do not go together."""
+    spec, save = wanted.spec, wanted.save
+    if wanted.listed == (spec is not None):
         raise click.UsageError("Name one MACHINE, or ask for --list.")
-    if save is not None and (listed or save.suffix != ".toml"):
+    if wanted.bandwidth and not wanted.links:
+        raise click.UsageError("--bandwidth goes with --links.")
+    if save is not None and (wanted.listed or save.suffix != ".toml"):
         raise click.UsageError("--save takes one MACHINE, and a FILE that ends in .toml.")
     if save is not None and spec is not None and Path(spec).resolve() == save.resolve():
         raise click.UsageError("--save would replace the file that is read: name another FILE.")
-    from canserve.api import Options, machine_names, read_nodes
-    from canserve.render.machine_file import cluster_file
-    from canserve.render.structure import machine_output, to_json
-    from canserve.render.subject_text import machine_text, names_text
 
-    if spec is None:
-        names = machine_names()
-        emit(to_json(names) if form == "json" else names_text(names, look()))
-        return 0
-    with Progress(quiet) as progress:
-        nodes = read_nodes(spec, Options(offline=offline, progress=progress))
-    machines = tuple(node.machine for node in nodes)
-    output = machine_output(machines)
-    emit(to_json(output) if form == "json" else machine_text(output, look()))
-    if save is not None:
-        save.write_text(cluster_file(nodes, spec), encoding="utf-8")
-    return 0 if all(machine.reached for machine in machines) else UNKNOWN
+
+def _rendered(report: MachinesReport, wanted: Wanted) -> str:
+    if wanted.form == "json":
+        from canserve.render.structure import machine_output, to_json
+
+        return to_json(machine_output(report))
+    from canserve.render.machines_text import machines_text
+
+    return machines_text(report, look(frozenset(wanted.explain)))

@@ -114,6 +114,8 @@ def _simple(hint: Any, definitions: Definitions) -> dict[str, Any]:
     names = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if hint in names:
         return {"type": names[hint]}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [str(one.value) for one in hint]}
     if is_dataclass(hint) and isinstance(hint, type):
         name = hint.__name__.removesuffix("Shape")
         if name not in definitions:

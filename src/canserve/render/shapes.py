@@ -25,6 +25,7 @@ from canserve.subjects.build import (
     Stack,
     Taker,
 )
+from canserve.subjects.links import Link
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
 from canserve.trees.tree import Cost
@@ -299,6 +300,12 @@ class MachineOutputShape:
 
     version: Annotated[Literal[1], "Of this format."]
     machines: Annotated[tuple[MachineEntryShape, ...], "One for a profile, all of them for a cluster file."]
+    links: Annotated[
+        Fact[tuple[Link, ...]],
+        "With --links: every ordered pair, one for each address that would be advertised.",
+    ]
+    findings: Annotated[tuple[FindingShape, ...], "What can be said of machines that were looked at."]
+    skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]
 
 
 @dataclass(frozen=True, slots=True)

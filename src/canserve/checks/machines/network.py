@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Interface, IPv6Interface, ip_interface
 
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.facts import Cause, Missing
+from canserve.subjects.addresses import Address, addresses, is_inner
 from canserve.subjects.cluster import Node
 from canserve.subjects.host import Interface
 from canserve.verdict import No, Unknown
 
-Address = IPv4Interface | IPv6Interface
-
-OF_CONTAINERS = re.compile(
-    r"(docker|br-|veth|virbr|cni|flannel|cali|kube|podman|lxc|lxd|tailscale|wg|tun|tap)"
-)
-"""Beginnings of names of interfaces that lead to containers or virtual machines of the machine itself, or through
-a tunnel: their addresses are the same on many machines, and nobody's engines serve over them."""
 TELL = "state ip and interface of each machine in the cluster file"
 
 
@@ -100,24 +92,6 @@ def _stated(node: Node, interfaces: Sequence[Interface]) -> End | No:
         what = what if node.interface else f"no interface of {node.name} has the address {node.ip}"
         return No(what, f"give it that address, or correct the cluster file: {TELL}")
     return End(*held[0])
-
-
-def addresses(interface: Interface) -> tuple[Address, ...]:
-    """Its addresses that reach further than the link, IPv4 first."""
-    found = []
-    for text in interface.addresses or ():
-        try:
-            address = ip_interface(text.partition("%")[0])
-        except ValueError:
-            continue
-        if not (address.ip.is_link_local or address.ip.is_loopback or address.ip.is_multicast):
-            found.append(address)
-    return tuple(sorted(found, key=lambda address: address.version))
-
-
-def is_inner(interface: Interface) -> bool:
-    """Whether it leads to nothing but containers of the machine itself, or is its loopback."""
-    return interface.name == "lo" or OF_CONTAINERS.match(interface.name) is not None
 
 
 def _places(interfaces: Sequence[Interface]) -> tuple[End, ...]:
