@@ -89,9 +89,18 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
     sought = engines() if options.engines is None else options.engines
     place = Place(options.web, options.cache, options.tell)
     whole = want.deep or want.architectures is None
-    opened = open_target(
-        target, Means(place, options.config, options.arch, sought, options.routes, options.offline, whole)
+    means = Means(
+        place,
+        options.config,
+        options.arch,
+        sought,
+        options.routes,
+        offline=options.offline,
+        stack=want.stack,
+        deep=want.deep,
+        whole=whole,
     )
+    opened = open_target(target, means)
     if isinstance(opened, Missing):
         return Reading(target, opened, options.web.cost)
     found = discover(opened.tree, sought, opened.outside, opened.wanted)

@@ -66,6 +66,10 @@ class Means:
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines whose names follow an @ are reached; any other name is one of ssh itself."""
     offline: bool = False
+    stack: bool = False
+    """Whether what lies around an engine will be asked for."""
+    deep: bool = False
+    """Whether everything may be read, however much that is."""
     whole: bool = False
     """Whether all of an image in a registry is wanted, and not only what a verdict on a model needs."""
 
@@ -172,11 +176,12 @@ def _open_image(target: str, means: Means) -> Opened:
 
 def _open_held(it: Held, means: Means) -> Opened | Missing:
     """What a container engine holds. An image is known by its identity; a container's files may be other ones."""
-    from canserve.probes.container.reading import Way, open_held
+    from canserve.probes.container.reading import Sought, open_held
+    from canserve.probes.container.way import Way
 
-    packages = {engine.package for engine in means.engines} | {"transformers"}
+    packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
     way = Way(means.routes, means.offline, means.place.tell)
-    found = open_held(it, packages, way)
+    found = open_held(it, Sought(packages, means.stack, means.deep), way)
     if isinstance(found, Missing):
         return found
     told, subject = found.described, printable(it.subject)

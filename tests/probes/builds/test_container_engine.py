@@ -21,7 +21,7 @@ from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, Reading, read_build
 from canserve.subjects.build import Build, Want
 from docker_engine import Docker
-from images import link
+from images import Member, link
 from loopback import Loopback, problem, sshd
 
 OPAQUE = ".wh..wh..opq"
@@ -100,9 +100,9 @@ def test_whiteouts_and_later_layers(docker: Docker) -> None:
     ],
     ids=["pth", "finder", "link"],
 )
-def test_a_source_tree_outside_of_site_packages(docker: Docker, lead: dict[str, bytes]) -> None:
+def test_a_source_tree_outside_of_site_packages(docker: Docker, lead: dict[str, Member]) -> None:
     info = {f"{SITE}/eng-1.2.dist-info/METADATA": INSTALLED[f"{SITE}/eng-1.2.dist-info/METADATA"]}
-    there = {f"{SITE}/{name}": data for name, data in lead.items()}
+    there: dict[str, Member] = {f"{SITE}/{name}": data for name, data in lead.items()}
     docker.load("me/source:1", [BASE, package("opt/eng", '"Here"'), there | info])
     assert names(build("docker-daemon:me/source:1")) == {"Here"}
     docker("rmi", "me/source:1")

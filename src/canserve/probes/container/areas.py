@@ -56,11 +56,25 @@ def first_areas(config: Config) -> list[Area]:
             wanted["usr/lib/python3/dist-packages"] = None
         else:
             wanted.update(dict.fromkeys((f"{path}/lib", f"{path}/lib64", f"{path}/pyvenv.cfg")))
+        if "conda" in path:
+            wanted[f"{path}/conda-meta"] = None
     wanted[f"{_inner(home)}/.local/lib".lstrip("/")] = None
     for entry in environment.get("PYTHONPATH", "").split(":"):
         if entry.startswith("/") and (path := _inner(entry)):
             wanted[path] = None
     return [Area(path) for path in outermost([*wanted, *SMALL])]
+
+
+def system_areas(config: Config, beside: Collection[str]) -> list[Area]:
+    """Where the programs and libraries around Python are, and the script that the image starts with."""
+    environment = config.environment
+    paths = environment.get("PATH") or "/usr/local/bin:/usr/bin"
+    wanted = [_inner(path) for path in paths.split(":") if path.startswith("/")]
+    wanted += [_inner(word) for word in config.entrypoint[:1] if word.startswith("/")]
+    wanted += [f"usr/lib/{cpu}-linux-gnu" for cpu in ("x86_64", "aarch64")]
+    wanted += ["lib", "lib64", "bin", "sbin", "etc/ld.so.conf", "etc/ld.so.conf.d"]
+    wanted += ["usr/local/cuda/bin", "usr/local/cuda/compat"]
+    return [Area(path) for path in outermost(wanted) if not within(path, beside)]
 
 
 def _inner(path: str) -> str:
@@ -87,7 +101,7 @@ def within(path: str, areas: Collection[str]) -> bool:
 def further_areas(layer: Layer, read: Collection[str], packages: Collection[str]) -> list[Area]:
     """Folders that what was read leads to: links, and editable installations of these packages."""
     found: dict[str, None] = {}
-    for path in _leads(layer, packages):
+    for path in _leads(layer, read, packages):
         inner = _inner(path)
         if inner and not within(inner, read):
             found[inner] = None
@@ -96,11 +110,11 @@ def further_areas(layer: Layer, read: Collection[str], packages: Collection[str]
     return [Area(path) for path in outermost(found)]
 
 
-def _leads(layer: Layer, packages: Collection[str]) -> Iterator[str]:
+def _leads(layer: Layer, read: Collection[str], packages: Collection[str]) -> Iterator[str]:
     names = {*packages, "lib", "lib64", "site-packages", "dist-packages", "os-release"}
     for path, node in layer.nodes.items():
         folder, _, name = path.rpartition("/")
-        if node.kind == LINK and (name in names or name.startswith("python3")):
+        if node.kind == LINK and folder and (name in names or name.startswith("python3") or path in read):
             yield link_target(path, node.target)
         elif node.kind != FILE or (content := layer.content(path)) is None:
             continue

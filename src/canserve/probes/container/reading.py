@@ -11,12 +11,11 @@ import re
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 
 from canserve.commands import containers
-from canserve.commands.ssh import Route
 from canserve.facts import Cause, Evidence, Missing
 from canserve.probes.container.areas import (
     Area,
@@ -25,12 +24,15 @@ from canserve.probes.container.areas import (
     holds,
     keep,
     outermost,
+    system_areas,
     within,
 )
 from canserve.probes.container.asking import Described, described, sections
+from canserve.probes.container.large import visitor
 from canserve.probes.container.naming import LOCAL, Held
+from canserve.probes.container.way import Way
 from canserve.transport.frames import Answer, Section
-from canserve.transport.reach import Limits, Look, look_here, look_there
+from canserve.transport.reach import Limits, Look
 from canserve.trees.container import records
 from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
 from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
@@ -44,32 +46,21 @@ ROOM = 384 << 20
 SECONDS = 100
 WHOLE_SECONDS = 240
 """For all files of a container, where its Python folders hold no engine."""
+MOST = 256 << 30
+"""Bytes of all files of a container that are passed over."""
 MOUNT = 512 << 20
 """Bytes of a mounted folder that are passed over; what holds more is no source tree."""
 WIDTH = 4
 ROUNDS = 3
 _NO_PYTHON, _NOT_CREATED = 3, 5
 _ABSENT = re.compile(
-    r"could not find the file|could not be found|no such file|not a directory|does not exist", re.IGNORECASE
+    r"could not find the file|could not be found on container|not a directory|lstat .*: no such file",
+    re.IGNORECASE,
 )
 _GONE = re.compile(
     r"no such container|no container with|no such object|is marked for removal|removal of container",
     re.IGNORECASE,
 )
-
-
-def _quiet(message: str) -> None:
-    del message
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How machines are reached."""
-
-    routes: Mapping[str, Route] = field(default_factory=dict)
-    """By the name that follows the @; any other name is one of ssh itself."""
-    offline: bool = False
-    tell: Callable[[str], None] = field(default=_quiet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,37 +72,43 @@ class Opened:
     notes: tuple[str, ...]
 
 
-def open_held(it: Held, packages: Collection[str], way: Way) -> Opened | Missing:
-    """Open it. ``packages``: import packages whose files will be asked for. Never raises for what is there."""
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What it is opened for."""
+
+    packages: frozenset[str]
+    """Import packages whose files will be asked for."""
+    stack: bool = False
+    """Whether the system around them matters too: programs, libraries."""
+    everything: bool = False
+    """Whether all files are wanted, however long that takes."""
+
+
+def open_held(it: Held, sought: Sought, way: Way) -> Opened | Missing:
+    """Open it. Never raises for what is there."""
     if way.offline and it.machine != LOCAL:
         why = f"{it.machine} was not looked at: offline"
         return Missing(
             Cause.UNREACHED, why, (Evidence(it.subject, "--offline", "not looked at", whole=False),)
         )
-    look = _look(it, way, sections(it), Limits(whole=40.0))
+    look = way.look(it, sections(it), Limits(whole=40.0))
     told = described(it, look)
     if isinstance(told, Missing):
         return told
     try:
-        return _Reader(it, told, frozenset(packages), way).open()
+        return _Reader(it, told, sought, way).open()
     except TreeError as error:
         return error.missing
-
-
-def _look(it: Held, way: Way, asked: Sequence[Section], limits: Limits) -> Look:
-    subject = printable(it.subject)
-    if it.machine == LOCAL:
-        return look_here(subject, asked, limits)
-    return look_there(subject, way.routes.get(it.machine) or Route(it.machine), asked, limits)
 
 
 class _Reader:
     """One container or image, round by round."""
 
-    def __init__(self, it: Held, told: Described, packages: frozenset[str], way: Way) -> None:
+    def __init__(self, it: Held, told: Described, sought: Sought, way: Way) -> None:
         self._it = it
         self._told = told
-        self._packages = packages
+        self._sought = sought
+        self._packages = sought.packages
         self._way = way
         self._nodes: dict[str, Node] = {}
         self._packed: dict[str, bytes] = {}
@@ -122,33 +119,43 @@ class _Reader:
 
     def open(self) -> Opened:
         """Folders of Python first, then what they lead to; everything only where no engine was seen."""
+        if self._sought.everything:
+            self._everything()
+            return self._opened()
         todo = first_areas(self._told.config)
+        if self._sought.stack:
+            todo += system_areas(self._told.config, [area.path for area in todo])
         self._way.tell(f"reading the Python folders of {self._it.subject}")
         for _ in range(ROUNDS):
             if not todo:
                 break
-            self._take(todo, SECONDS, keep(self._packages))
+            self._take(todo, SECONDS)
             todo = further_areas(self._layer(), {*self._read, *self._cut}, self._packages)
         if not holds(self._layer(), self._packages):
+            self._way.tell(
+                f"no engine in the Python folders of {self._it.subject}: passing over all its files"
+            )
             self._everything()
+        return self._opened()
+
+    def _opened(self) -> Opened:
         return Opened(self._tree(), self._told, tuple(self._notes()))
 
     def _everything(self) -> None:
-        self._way.tell(f"no engine in the Python folders of {self._it.subject}: passing over all its files")
-        self._take([Area("")], WHOLE_SECONDS, keep(self._packages))
+        self._take([Area("", MOST)], WHOLE_SECONDS)
         mounts = [each for each in self._told.mounts if not re.match(r"(?:dev|proc|sys|run)(?:/|$)", each)]
         if mounts:
-            self._take([Area(path, MOUNT) for path in outermost(mounts)[:16]], SECONDS, keep(self._packages))
+            self._take([Area(path, MOUNT) for path in outermost(mounts)[:16]], SECONDS)
         for path in mounts:
             if not within(path, self._read - {""}):
                 self._holes.append((path, "a mounted folder that was not read to its end"))
 
-    def _take(self, areas: Sequence[Area], seconds: int, kept: str) -> None:
-        """Read these areas; raises TreeError where nothing at all can be said of them."""
-        skimmed = self._skim(areas, seconds, kept, MAX_KEPT_FILE)
+    def _take(self, areas: Sequence[Area], seconds: int) -> None:
+        """Read these areas. Raises TreeError where the engine gave none of them."""
+        skimmed = self._skim(areas, seconds, keep(self._packages), MAX_KEPT_FILE)
         for number, area in enumerate(areas):
             ended = skimmed.areas.get(number)
-            if ended is not None and (ended.whole or _ABSENT.search(ended.error)):
+            if ended is not None and _read_to_its_end(ended):
                 self._read.add(area.path)
             else:
                 self._cut.append(area.path)
@@ -164,14 +171,13 @@ class _Reader:
         section = Section("files", self._script(areas, seconds, (kept, largest), name), MAX_OUTPUT)
         look = None
         try:
-            look = _look(
-                self._it, self._way, [section], Limits(whole=seconds + 30.0, output=MAX_OUTPUT + (1 << 20))
+            look = self._way.look(
+                self._it, [section], Limits(whole=seconds + 30.0, output=MAX_OUTPUT + (1 << 20))
             )
         finally:
             # The script removes what it created; where it was ended from here it could not.
             if self._it.kind == "image" and (look is None or look.trouble is not None):
-                gone = shlex.join(containers.remove(self._told.program, name))
-                _look(self._it, self._way, [Section("remove", f"within 20 {gone}")], Limits(whole=30.0))
+                self._way.remove(self._it, self._told.program, name)
         answer = look.section("files")
         if isinstance(answer, Missing):
             raise TreeError(answer)
@@ -182,6 +188,13 @@ class _Reader:
         if gone_midway is not None:
             why = f"{self._it.name} was removed while it was read"
             raise TreeError(Missing(Cause.UNAVAILABLE, why, (self._seen(look, gone_midway),), "look again"))
+        said = {" ".join(e.error.split()) for e in skimmed.areas.values() if not _read_to_its_end(e)}
+        if (
+            len(said) == 1
+            and len(skimmed.areas) == len(areas)
+            and not any(map(_read_to_its_end, skimmed.areas.values()))
+        ):
+            raise TreeError(self._gave_nothing(said.pop(), look))
         if skimmed.trouble is not None and not skimmed.areas:
             why = f"what {self._told.program} wrote of {self._it.name} could not be read: {skimmed.trouble}"
             raise TreeError(
@@ -234,7 +247,9 @@ class _Reader:
                 Cause.UNREACHED, why, (self._seen(look, why),),
                 f"save it ({self._told.program} save -o FILE IMAGE), copy it here, and name docker-archive:FILE",
             )  # fmt: skip
-        said = " ".join(answer.error.split())[:300] or answer.complaint
+        return self._gave_nothing(" ".join(answer.error.split())[:300] or answer.complaint, look)
+
+    def _gave_nothing(self, said: str, look: Look) -> Missing:
         why = f"{self._told.program} on {self._it.machine} gave nothing of {self._it.name}: {said}"
         if _GONE.search(said) or "no such image" in said.lower():
             why = f"{self._it.name} was removed while it was read: {said}"
@@ -251,9 +266,10 @@ class _Reader:
 
     def _tree(self) -> ImageTree:
         tree = ImageTree(self._it.subject, self._origin(), [self._layer()], self._fetch)
+        tree.visitor = visitor(self._it, self._told, self._way)
         if "" not in self._read:
             why = "only its Python folders were read, and what they lead to"
-            ask = "name what holds the engine in PYTHONPATH, or save the image and name docker-archive:FILE"
+            ask = "add --deep, with which all its files are passed over"
             tree.unread = Unread(unreached(printable(self._it.subject), "", why, ask), frozenset(self._read))
         return tree
 
@@ -279,6 +295,11 @@ class _Reader:
             printable(self._it.subject), "", "a file that could not be read any more", "look again"
         )
         return {path: content if (content := found.content(path)) is not None else lost for path in paths}
+
+
+def _read_to_its_end(ended: records.Ended) -> bool:
+    """Whether nothing of it is missing, or it is not there."""
+    return ended.whole or _ABSENT.search(ended.error) is not None
 
 
 def _why(ended: records.Ended | None) -> str:
