@@ -67,6 +67,22 @@ def test_a_program_that_hangs_is_asked_once() -> None:
     assert answer(look.section("nested")).text == "124\n"
 
 
+def test_a_program_that_prints_for_ever_is_cut_before_a_shell_keeps_it() -> None:
+    look = look_here(
+        "local",
+        (
+            Section("kept", 'x=$(within 20 yes); echo $?; printf %s "$x" | wc -c'),
+            Section("large", "within 20 head -c 3000000 /dev/zero | wc -c", limit=4_000_000),
+            Section("input", "echo given | within 5 cat; within 5 sh -c 'exit 9'"),
+        ),
+    )
+    status, size = answer(look.section("kept")).text.split()
+    assert status == "141" and int(size) < 1_100_000
+    assert answer(look.section("large")).text.strip() == "3000000"
+    given = answer(look.section("input"))
+    assert (given.text, given.status) == ("given\n", 9)
+
+
 def test_a_shell_that_dies_keeps_what_came_before() -> None:
     look = look_here(
         "local", (Section("first", "echo 1"), Section("dies", "kill -9 $$"), Section("then", "echo 3"))

@@ -19,14 +19,17 @@ _FRAME = r"""
 within() {
   seconds=$1; shift
   case $LATE in *" $1 "*) echo "$1 did not answer before" >&2; return 124;; esac
-  command -v timeout >/dev/null 2>&1 || { "$@"; return; }
-  timeout -k 1 "$seconds" "$@" 6>&-; set -- "$?" "$1"
-  case $1 in
-    124|137|143) printf '%s late %s ' "$MARK" "$2" >&6; return 124;;  # by whose timeout it is, GNU's or busybox's
+  rc=$( { { ended "$@" 7>&- 8>&-; echo "$?" >&7; } | head -c "$((BOUND + 1000000))" >&8; } 7>&1 )
+  case $rc in
+    124|137|143) printf '%s late %s ' "$MARK" "$1" >&6; return 124;;  # by whose timeout it is, GNU's or busybox's
   esac
-  return "$1"
+  return "$rc"
+} 8>&1
+ended() {
+  if command -v timeout >/dev/null 2>&1; then timeout -k 1 "$seconds" "$@" 6>&-; else "$@" 6>&-; fi
 }
 section() {
+  BOUND=$2
   printf '\n%s begin %s\n' "$MARK" "$1"
   err=$( { rc=$( { { "s_$1" 6>&2 3>&- 4>&-; echo "$?" >&4; } </dev/null | head -c "$2" >&3; } 4>&1 )
            printf '\n%s exit %s %s\n' "$MARK" "$1" "$rc" >&3; } 2>&1 | head -c LIMIT )
@@ -47,8 +50,9 @@ class Section:
     script: str
     """Commands for a POSIX shell that change nothing.
 
-    ``within SECONDS COMMAND`` ends one that takes longer, with status 124. Later sections do not ask that
-    program again: one that hangs costs its time once, not once a question.
+    ``within SECONDS COMMAND`` ends one that takes longer, with status 124, and cuts what it prints where the
+    section could not hold it anyway. Later sections do not ask that program again: one that hangs costs its time
+    once, not once a question.
     """
     limit: int = 64_000
     """Bytes of stdout that are kept."""
