@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import lzma
 import tarfile
 import zlib
@@ -18,6 +17,7 @@ MAX_RATIO = 200
 _HEADERS = 2 << 20
 """Bytes that may stand between two members: headers, long names, padding."""
 _FREE = 64 << 20
+_STEP = 1 << 20
 ZSTD = b"\x28\xb5\x2f\xfd"
 MAX_WINDOW = 128 << 20
 """Bytes that a zstandard frame may refer back to; what wants more memory is refused."""
@@ -119,7 +119,7 @@ def unpacked(blob: Blob) -> Readable:
     start = stream.read(6)
     stream.seek(0)
     if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=stream, mode="rb")
+        return _Gzip(stream)
     if start.startswith(b"BZh"):
         return bz2.BZ2File(stream, "rb")
     if start.startswith(b"\xfd7zXZ\0"):
@@ -127,6 +127,45 @@ def unpacked(blob: Blob) -> Readable:
     if start.startswith(ZSTD):
         return _Zstd(stream)
     return stream
+
+
+class _Gzip:
+    """Gzip members one after the other; ``gzip.GzipFile`` takes four times as long over large layers."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._rest = b""
+        self._machine = zlib.decompressobj(31)
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; raises EOFError within a member, zlib.error for what is no gzip."""
+        while size > 0:
+            if self._machine.eof and not self._next():
+                return b""
+            if not self._rest:
+                self._rest = self._stream.read(_STEP)
+            ended = not self._rest
+            data = self._machine.decompress(self._rest, size)
+            self._rest = self._machine.unconsumed_tail or self._machine.unused_data
+            if data:
+                return data
+            if ended and not self._machine.eof:
+                raise EOFError("cut short within a gzip member")
+        return b""
+
+    def _next(self) -> bool:
+        """Begin the next member; zeros after the last one are padding."""
+        rest = self._rest.lstrip(b"\0")
+        while not rest:
+            if not (more := self._stream.read(_STEP)):
+                return False
+            rest = more.lstrip(b"\0")
+        self._rest = rest
+        self._machine = zlib.decompressobj(31)
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class _Zstd:
@@ -161,7 +200,7 @@ def walk(blob: Blob, most: int, visit: Visit, see: See | None = None) -> None:
     limit = min(most, _FREE + blob.size * MAX_RATIO)
     with closing(unpacked(blob)) as inner:
         guard = _Guarded(inner, limit, see)
-        with tarfile.open(fileobj=guard, mode="r|", errorlevel=1) as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=guard, mode="r|", errorlevel=1, bufsize=1 << 18) as archive:  # type: ignore[call-overload]
             while (member := archive.next()) is not None:
                 archive.members.clear()  # tarfile would keep them all
                 if member.size < 0:
@@ -170,7 +209,7 @@ def walk(blob: Blob, most: int, visit: Visit, see: See | None = None) -> None:
                 regular = member.isreg() and not member.issparse()
                 visit(member, archive.extractfile(member) if regular else None)
         guard.until = limit
-        while see is not None and guard.read(1 << 20):
+        while guard.read(_STEP):  # to the end, where a packer's own checksum stands
             pass
 
 

@@ -118,17 +118,22 @@ def load(data: bytes | None) -> Layer | None:
 
 
 def read_layer(
-    blob: Blob, subject: str, packages: Collection[str], diff: str | None, enough: Enough | None = None
+    blob: Blob,
+    subject: str,
+    packages: Collection[str],
+    diff: str | None,
+    enough: Enough | None = None,
+    packed: bool = False,
 ) -> Layer | Missing:
     """Pass over a layer once. ``packages``: import packages whose source is kept.
 
     ``diff``: hexadecimal SHA-256 that the unpacked layer must have, or the blob as it is; None: nothing says.
-    ``enough``: asked of what was read so far whenever that could be all there is of a folder of packages.
+    ``packed``: it is certain that this is the blob's own. ``enough``: asked of what was read so far whenever that could be all there is of a folder of packages.
     """
     reading = _Pass(worth_keeping(packages), enough)
     unpacked, whole = hashlib.sha256(), Digested(blob)
     try:
-        walk(whole, MAX_UNPACKED, reading.visit, unpacked.update if diff else None)
+        walk(whole, MAX_UNPACKED, reading.visit, unpacked.update if diff and not packed else None)
         if diff and diff not in {unpacked.hexdigest(), whole.hexdigest()}:
             return unreadable(subject, "", f"a layer whose content is not that of its digest {diff[:12]}")
     except _Enough:

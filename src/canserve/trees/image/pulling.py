@@ -169,6 +169,7 @@ class _Plain:
             reading.sought.packages,
             descriptor.hexadecimal,
             None if reading.sought.whole else lambda layer: self._enough(layer, above),
+            packed=True,
         )
         self.moved += blob.moved
         if isinstance(found, Missing):
