@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from canserve.checks.machines import CHECKS
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.rules.machines import profile
 from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.host import (
@@ -119,7 +119,7 @@ def machine(last: int = 10, **facts: Any) -> Machine:
     }
     base = profile("dgx-spark")
     assert base is not None
-    found: dict[str, Fact[Any]] = {
+    found: dict[str, Any] = {
         name: value if isinstance(value, Known | Missing) else known(value)
         for name, value in {**fine, **facts}.items()
     }

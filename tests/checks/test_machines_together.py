@@ -280,6 +280,8 @@ def test_every_yes_read_something_and_every_other_says_what_to_do() -> None:
             match found.verdict:
                 case No(fix=text) | Unknown(ask=text):
                     assert text.strip(), (name, facts)
+                case Yes():
+                    pass
 
 
 def test_what_runs_now_decides_no_plan() -> None:

@@ -126,7 +126,8 @@ def check(
         for arch, group in by_arch(machines, options.arch):
             reading = open_build(target, want, options, arch)
             cost += reading.cost
-            report = judge(Judged(subject, reading, group, on, wish))
+            held = tuple(node for node in nodes if any(node.machine is machine for machine in group))
+            report = judge(Judged(subject, reading, group, on, wish, held))
             unseen = (machine.unseen for machine in group)
             judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
     return Report(subject, tuple(judged), cost)
@@ -176,7 +177,7 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         model_types=frozenset({model_type} if model_type else ()),
         quantization=frozenset(methods),
         flags=bool(wish.flags),
-        attention=bool(machines) and wish.kv_cache_dtype is not None,
+        attention=any(_value(machine.vendor, "nvidia") == "nvidia" for machine in machines),
         vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
         gpu_code=bool(machines),
         stack=bool(machines),
@@ -316,6 +317,8 @@ class Judged:
     machines: tuple[Machine, ...]
     on: str | None
     wish: Wish
+    nodes: tuple[Node, ...] = ()
+    """The machines with their names, where they may have to serve together."""
 
 
 def judge(it: Judged) -> BuildReport:
@@ -344,7 +347,7 @@ def judge(it: Judged) -> BuildReport:
     ):  # few questions name a layout: what judges it is loaded then
         from canserve.api.deployed import layout_findings
 
-        found, rest = layout_findings(it.model, build, it.machines, it.wish)
+        found, rest = layout_findings(it.model, build, it.nodes or it.machines, it.wish)
     return BuildReport(
         build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
     )

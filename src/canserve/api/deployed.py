@@ -8,6 +8,7 @@ from dataclasses import replace
 from canserve.checks.asked_degrees import EVERY, degrees, no_towers, whole_encoder
 from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.layout import judge
+from canserve.checks.machines import for_serving
 from canserve.checks.wish import normalized
 from canserve.engines import engine_named
 from canserve.facts import Cause, Fact, Known, Missing
@@ -16,6 +17,7 @@ from canserve.memory.device import one_device
 from canserve.memory.request import Request, Serving
 from canserve.plan.wishes import read_option
 from canserve.subjects.build import Build
+from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device
@@ -28,10 +30,14 @@ MOST = 64
 
 
 def layout_findings(
-    model: Model, build: Build, machines: Sequence[Machine], wish: Wish
+    model: Model, build: Build, on: Sequence[Machine | Node], wish: Wish
 ) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """What the layout checks say of the degrees that the flags ask for; nothing where they ask for none."""
+    """What the layout checks say of the degrees that the flags ask for; nothing where they ask for none.
+
+    Of machines that are named, it is also said whether those that the layout takes can serve together.
+    """
     parallel = degrees(wish)
+    machines = [one.machine if isinstance(one, Node) else one for one in on]
     if parallel is None or not machines:
         return (), ()
     version = build.identity.version
@@ -46,14 +52,26 @@ def layout_findings(
     )
     answer = layouts(question)
     found = answer.at(parallel)
+    between: tuple[tuple[Finding, ...], tuple[Skipped, ...]] = (), ()
     if isinstance(found, Layout):
+        taken = {rank.machine for rank in found.placement.ranks}
+        named = zip(question.hosts, on, strict=True)
+        between = together([one for host, one in named if host.name in taken and isinstance(one, Node)])
         devices = _devices(question.hosts, found)
         serving = _serving(question, found, devices, wish)
         known = devices.value if isinstance(devices, Known) else ()
         deployment = Deployment(answer.judged, parallel, found.placement, known, serving)
     else:
         deployment = Deployment(answer.judged, parallel)
-    return judge(Case(model, build, None, wish, deployment=deployment))
+    findings, skipped = judge(Case(model, build, None, wish, deployment=deployment))
+    return (*findings, *between[0]), (*skipped, *between[1])
+
+
+def together(nodes: Sequence[Node]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Whether these machines can serve one model together; of one alone there is nothing to say."""
+    if len(nodes) < 2:
+        return (), ()
+    return for_serving(Cluster(", ".join(node.name for node in nodes), tuple(nodes)))
 
 
 def enough(found: tuple[Host, ...], ranks: int) -> tuple[Host, ...]:

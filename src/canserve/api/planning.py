@@ -208,7 +208,8 @@ def _machines(asked: Asked, options: Options) -> tuple[Machines, tuple[Node, ...
         raise SpecError(str(error), "canserve machine --list names every profile") from error
     hosts = tuple(_host(node, asked.gpus) for node in nodes)
     networks = {node.name: _network(node) for node in nodes}
-    return Machines(hosts, networks, {node.name: _device(node) for node in nodes}), nodes
+    devices = {node.name: _device(node) for node in nodes}
+    return Machines(hosts, networks, devices, {node.name: node for node in nodes}), nodes
 
 
 def _kinds(nodes: Sequence[Node]) -> tuple[Machine, ...]:

@@ -14,6 +14,7 @@ from canserve.memory.request import Request, Serving
 from canserve.plan.wishes import Wishes
 from canserve.subjects import launch
 from canserve.subjects.build import Build
+from canserve.subjects.cluster import Node
 from canserve.subjects.model import Model
 from canserve.subjects.parallel import Device
 from canserve.verdict import Finding, Skipped
@@ -59,6 +60,8 @@ class Machines:
     """By name: how commands reach them."""
     devices: Mapping[str, Fact[Device]]
     """By name: one accelerator of each."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    """By name: what is known of each, where several may have to serve together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from canserve.checks.case import Case, Deployment
 from canserve.checks.layout import judge
+from canserve.checks.machines import for_serving
 from canserve.checks.pipeline import CHECK as PIPELINE
 from canserve.engines import engine_named
 from canserve.engines.starting import option_names, start
@@ -18,7 +19,8 @@ from canserve.plan.plan import Plan, Speed
 from canserve.plan.settle import settled
 from canserve.plan.speed import speed
 from canserve.subjects import launch
-from canserve.verdict import Finding
+from canserve.subjects.cluster import Cluster
+from canserve.verdict import Finding, Skipped
 
 SHORTEST = 4096
 """Tokens of the shortest sequences of the curve."""
@@ -38,6 +40,7 @@ def evaluate(it: Candidate) -> Plan:
         it.wishes.concurrency or 1,
         started,
     )
+    between, unasked = _together(it)
     return Plan(
         model=it.model.subject,
         build=it.judged.target,
@@ -48,8 +51,8 @@ def evaluate(it: Candidate) -> Plan:
         serving=serving,
         speed=_speed(it, request, serving),
         start=started,
-        findings=(*it.judged.findings, *_findings(it, deployment)),
-        skipped=it.judged.skipped,
+        findings=(*it.judged.findings, *_findings(it, deployment), *between),
+        skipped=(*it.judged.skipped, *unasked),
         notes=(*it.judged.notes, *notes),
     )
 
@@ -66,6 +69,13 @@ def _speed(it: Candidate, request: Fact[Request], serving: Fact[Serving]) -> Fac
 def _hosts(it: Candidate) -> tuple[launch.Host, ...]:
     names = dict.fromkeys(rank.machine for rank in it.layout.placement.ranks)
     return tuple(it.machines.networks[name] for name in names)
+
+
+def _together(it: Candidate) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Whether the machines of the layout can serve together."""
+    names = dict.fromkeys(rank.machine for rank in it.layout.placement.ranks)
+    nodes = tuple(it.machines.nodes[name] for name in names if name in it.machines.nodes)
+    return for_serving(Cluster(", ".join(names), nodes)) if len(nodes) > 1 else ((), ())
 
 
 def _findings(it: Candidate, deployment: Deployment) -> Iterator[Finding]:
