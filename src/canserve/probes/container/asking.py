@@ -72,8 +72,8 @@ def _script(it: Held, program: str) -> str:
         )
         names = containers.container_names(program)
     # Only where it is not there is asked what is; an engine that hangs is not asked twice.
-    other = f"case $rc in 124|137) ;; *) within 5 {shlex.join(names)} 2>/dev/null;; esac"
-    return f"{_GUARD[program]}{ask}; rc=$?\n[ $rc = 0 ] || {{ {other}; }}\nexit $rc"
+    other = f"case $asked in 124|137) ;; *) within 5 {shlex.join(names)} 2>/dev/null;; esac"
+    return f"{_GUARD[program]}{ask}; asked=$?\n[ $asked = 0 ] || {{ {other}; }}\nexit $asked"
 
 
 def described(it: Held, look: Look) -> Described | Missing:
