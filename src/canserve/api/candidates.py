@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 from canserve.api import (
     BuildReport,
@@ -26,15 +28,23 @@ from canserve.plan.offers.held import merged, on_machines
 from canserve.plan.offers.offer import Offer
 from canserve.plan.offers.ranking import Standing, ranked
 from canserve.plan.offers.travel import Travel, of_build, of_weights
+from canserve.probes.build import Reading
 from canserve.probes.discover import WHOLLY
 from canserve.probes.offers.candidates_file import CandidatesFileError
 from canserve.probes.offers.gathering import Named, gather, sized, way_out
 from canserve.subjects.build import Build
 from canserve.subjects.cluster import Node
+from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.archive.remote import Place
+from canserve.trees.fanout import fanout
 from canserve.trees.tree import Cost
 from canserve.verdict import No, Unknown, Verdict, Yes, word, worst_word
+
+T = TypeVar("T")
+
+AT_ONCE = 3
+"""Builds that are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +190,11 @@ def _judged(asked: _Asked, place: Place) -> CandidatesReport:
     every = merged((*named.offers[: len(sought.named.builds)], *here.offers, *named.offers))
     chosen, rest = every[: sought.at_most], every[sought.at_most :]
     arch = asked.archs[0] if len(asked.archs) == 1 else None
-    in_time = (offer if time.monotonic() > asked.end else sized(offer, place, arch) for offer in chosen)
-    offers = merged(in_time)
-    judged, cost = [], Cost()
-    for number, offer in enumerate(offers, 1):
-        reports, took = _reports(offer, asked, f"{number} of {len(offers)}: ")
-        judged.append(_candidate(offer, reports, asked))
-        cost += took
+    offers = merged(fanout(lambda offer: _in_time(asked, offer, lambda: sized(offer, place, arch)), chosen))
+    readings = _readings(offers, asked)
+    judged = [
+        _candidate(offer, _reports(read, asked), asked) for offer, read in zip(offers, readings, strict=True)
+    ]
     without = [one for one in judged if one.offer.source not in {"named", "file"} and _no_engine(one)]
     judged = [one for one in judged if one not in without]
     judged += [_candidate(offer, (report,), asked) for offer, report in _released(asked, judged)]
@@ -198,25 +206,43 @@ def _judged(asked: _Asked, place: Place) -> CandidatesReport:
         tuple(one.offer.target for one in without),
         tuple(offer.target for offer in rest),
         named.unheard + here.unheard,
-        cost,
+        sum((one.cost for read in readings for one, _ in read), Cost()),
     )
 
 
-def _reports(offer: Offer, asked: _Asked, which: str) -> tuple[tuple[BuildReport, ...], Cost]:
-    """One for each CPU architecture; what is not begun in time is unknown."""
+def _in_time(asked: _Asked, before: T, work: Callable[[], T]) -> T:
+    """What the work gives; what there was before, when the time is over."""
+    return before if time.monotonic() > asked.end else work()
+
+
+Read = tuple[tuple[Reading, tuple[Machine, ...]], ...]
+"""One build, read for each CPU architecture, with the machines of that architecture."""
+
+
+def _readings(offers: Sequence[Offer], asked: _Asked) -> list[Read]:
+    """A few at once: most of the time is spent waiting for machines and registries."""
+    from canserve.index import transformers_table
+
+    transformers_table()  # all of them look into it: unpacked once
     machines = tuple(node.machine for node in asked.nodes)
     want = replace(wanted(asked.model, asked.wish, machines), deep=asked.options.deep)
-    options = replace(asked.options, progress=_before(which, asked.options.progress))
-    reports, cost = [], Cost()
-    for arch, group in by_arch(machines, asked.options.arch):
-        if time.monotonic() > asked.end:
-            late = _late(offer, asked.sought.seconds)
-            reports.append(BuildReport(late, offer.target, asked.on, (), ()))
-            continue
-        reading = open_build(offer.target, want, options, arch)
-        cost += reading.cost
-        reports.append(judge(Judged(asked.model, reading, group, asked.on, asked.wish)))
-    return tuple(reports), cost
+    groups = by_arch(machines, asked.options.arch)
+
+    def read(numbered: tuple[int, Offer]) -> Read:
+        number, offer = numbered
+        tell = _before(f"{number} of {len(offers)}: ", asked.options.progress)
+        options = replace(asked.options, progress=tell)
+        late = Reading(offer.target, _late(offer, asked.sought.seconds), Cost())
+        return tuple(
+            (_in_time(asked, late, partial(open_build, offer.target, want, options, arch)), group)
+            for arch, group in groups
+        )
+
+    return fanout(read, tuple(enumerate(offers, 1)), AT_ONCE)
+
+
+def _reports(read: Read, asked: _Asked) -> tuple[BuildReport, ...]:
+    return tuple(judge(Judged(asked.model, reading, group, asked.on, asked.wish)) for reading, group in read)
 
 
 def _before(which: str, tell: Callable[[str], None] | None) -> Callable[[str], None] | None:

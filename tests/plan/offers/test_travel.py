@@ -103,8 +103,14 @@ def test_another_revision_may_be_the_same_or_not(model: Model) -> None:
 
 def test_of_a_model_that_is_a_folder_only_this_machine_knows(model: Model) -> None:
     folder = replace(model, subject="./model", origin="folder")
-    assert bounds(of_weights(folder, node("here", address="local"))) == (0, 100), "a config alone has no weights"
-    folder = replace(folder, weight_format=Known("safetensors", LOOK))
+    assert bounds(of_weights(folder, node("here", address="local"))) == (0, 100), (
+        "a config alone has no weights"
+    )
+    headers = replace(
+        folder, weight_format=Known("safetensors", LOOK), files=Known(("model.headers.json",), LOOK)
+    )
+    assert bounds(of_weights(headers, node("here", address="local"))) == (0, 100), "nor have headers alone"
+    folder = replace(headers, files=Known(("model.safetensors",), LOOK))
     assert of_weights(folder, node("here", address="local")).there
     assert bounds(of_weights(folder, cached(100, complete=True))) == (0, 100)
     assert of_weights(folder, cached(100, complete=True), "team/model").there

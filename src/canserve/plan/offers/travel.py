@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from canserve.checks.model_files import RECORDED_HEADERS
 from canserve.facts import Fact, Known, Missing
 from canserve.plan.offers.offer import Offer
 from canserve.subjects.cluster import Node
@@ -112,7 +113,7 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     whole = Bytes(model.parameters.value.bytes) if isinstance(model.parameters, Known) else None
     sought = name or (model.subject.partition("@")[0] if model.origin == "hub" else None)
     if sought is None:
-        if node.address == "local" and isinstance(model.weight_format, Known) and model.weight_format.value:
+        if node.address == "local" and _with_weights(model):
             return exactly(NOTHING, "they lie where the model was named")
         return Travel(NOTHING, whole, "under which name its cache would hold the model was not said")
     cached = node.machine.cached_models
@@ -129,6 +130,13 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     if wanted is not None and found.revision not in {None, wanted}:
         return Travel(NOTHING, whole, f"another revision of it is there: {found.revision}")
     return exactly(NOTHING, "it is complete in the Hub cache")
+
+
+def _with_weights(model: Model) -> bool:
+    """Whether the weights themselves lie where the model was named, and not only their headers."""
+    format_, files = model.weight_format, model.files
+    described = isinstance(files, Missing) or RECORDED_HEADERS in files.value
+    return isinstance(format_, Known) and format_.value is not None and not described
 
 
 def _stored(name: str, cached: Iterable[CachedModel]) -> CachedModel | None:
