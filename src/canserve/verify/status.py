@@ -43,8 +43,13 @@ def _tokens(value: object) -> int | None:
 
 def metrics(asker: Asker) -> Fact[Page]:
     """The first page of metrics that is one; else the first that was looked for."""
-    looked = [asker.page(path) for path in metrics_pages()]
-    return next((page for page in looked if isinstance(page, Known) and page.value.status == 200), looked[0])
+    looked = []
+    for path in metrics_pages():
+        page = asker.page(path)
+        if isinstance(page, Known) and page.value.status == 200:
+            return page
+        looked.append(page)
+    return looked[0]
 
 
 def busy(asker: Asker) -> float | None:

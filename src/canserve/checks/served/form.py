@@ -15,6 +15,7 @@ from canserve.verdict import No, Unknown, Verdict, Yes
 _BUFFERED = 0.05
 """Share of the whole time in which all pieces came, below which somebody held them back."""
 _RAN_ON = 0.8
+_SEVERAL = 5
 _MANY = 8
 
 
@@ -31,7 +32,7 @@ def streams(reader: Reader, served: Served) -> Verdict:
     if not pieces:
         return No("its stream holds no text", LOG)
     tokens = reply.completion_tokens or 0
-    if pieces == 1 and tokens >= _MANY:
+    if pieces == 1 and tokens >= _SEVERAL:
         return No(
             f"all {tokens} tokens came in one piece",
             "look for a proxy that collects answers before it passes them on",

@@ -6,7 +6,7 @@ import json
 
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.checks.served.check import ServedCheck, offered, spoken, unanswered
-from canserve.checks.served.texts import after_reasoning, fits
+from canserve.checks.served.texts import fits, spoken_part
 from canserve.checks.served.words import say, short
 from canserve.facts import Fact, Known
 from canserve.rules.served import marks_in
@@ -113,7 +113,9 @@ def schema(reader: Reader, served: Served) -> Verdict:
         return unanswered(reply)
     if reply.finish == "length":
         return Unknown(f"the answer was cut: {say(reply)}", "ask by hand, with more room")
-    said = after_reasoning(reply)
+    said = spoken_part(reply)
+    if reply.reasoning and not said.strip():
+        raise NotApplicable("all of the answer stands in its reasoning: see reasoning-closed")
     try:
         value = json.loads(said)
     except (ValueError, RecursionError):

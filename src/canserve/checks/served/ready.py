@@ -43,7 +43,7 @@ def ready(reader: Reader, served: Served) -> Verdict:
 
 def right_model(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``right-model``."""
-    if served.page is NOT_ASKED or isinstance(served.page, Missing) or served.models is NOT_ASKED:
+    if served.page is NOT_ASKED or isinstance(served.page, Missing) or isinstance(served.models, Missing):
         raise NotApplicable("nothing was listed: see ready")
     listed = reader.read(served.models)
     names = [each.name for each in listed]

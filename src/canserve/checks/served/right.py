@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from canserve.checks.reader import Reader
+from canserve.checks.reader import NotApplicable, Reader
 from canserve.checks.served.check import LOG, ServedCheck, answers_in, spoken
 from canserve.checks.served.dummy import suspected_dummy
-from canserve.checks.served.texts import endless, loop, right, speaks, strangers
+from canserve.checks.served.texts import endless, loop, right, speaks, spoken_part, strangers
 from canserve.checks.served.words import say, short
 from canserve.facts import Known
 from canserve.rules.questions import named
@@ -117,22 +117,25 @@ def repetition(reader: Reader, served: Served) -> Verdict:
 def language(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``language-kept``."""
     reader.read(served.essays)
-    texts = list(answers_in(served.essays, served.known))
-    for name, answer, look in texts:
-        if (found := strangers(answer.text, named(name).script)) is not None:
+    for name, answer, look in answers_in(served.essays, served.known):
+        said = spoken_part(answer)
+        if (found := strangers(said, named(name).script)) is not None:
             reader.cite(look)
-            why = (
-                f"{found[0]:.0%} of the letters of the answer to {name} are {found[1]}: {short(answer.text)}"
-            )
+            why = f"{found[0]:.0%} of the letters of the answer to {name} are {found[1]}: {short(said)}"
             return No(why, "look for a wrong tokenizer, damaged weights or a quantization that is too coarse")
-    essays = [(name, answer) for name, answer, _ in answers_in(served.essays) if answer.text.strip()]
+    written = [(name, spoken_part(answer)) for name, answer, _ in answers_in(served.essays)]
+    essays = [(name, text) for name, text in written if text.strip() and not endless(text) and not loop(text)]
     if not essays:
-        return Unknown("no text was written", LOG)
-    other = [(name, answer) for name, answer in essays if not speaks(answer.text, named(name))]
+        raise NotApplicable(
+            "no text was written that could be judged: see no-repetition and reasoning-closed"
+        )
+    other = [(name, text) for name, text in essays if not speaks(text, named(name))]
     if not other:
         return Yes(f"{len(essays)} texts are in the language of their question")
-    name, answer = other[0]
-    why = f"{len(other)} of {len(essays)} texts are not in the language of their question: {name} {short(answer.text)}"
+    name, text = other[0]
+    why = (
+        f"{len(other)} of {len(essays)} texts are not in the language of their question: {name} {short(text)}"
+    )
     return Unknown(why, "a small model may know few languages; ask it by hand")
 
 

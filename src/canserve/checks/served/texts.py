@@ -43,11 +43,19 @@ def plainly(text: str) -> str:
     return _SPACE.sub(" ", _THOUSANDS.sub("", _MARKUP.sub("", flat))).strip()
 
 
-def after_reasoning(answer: Answer) -> str:
-    """What the answer says: its text after any reasoning in it; the reasoning where it says nothing else."""
+def spoken_part(answer: Answer) -> str:
+    """Its text without reasoning in it and without marks of turns: those are other checks' matter."""
     text = answer.text
     for mark in marks_in("reasoning", text):
         text = text.rpartition(mark)[2] or text
+    for mark in marks_in("turn", text):
+        text = text.replace(mark, " ")
+    return text
+
+
+def after_reasoning(answer: Answer) -> str:
+    """What the answer says: that part of its text; the reasoning where it says nothing else."""
+    text = spoken_part(answer)
     return text if text.strip() else answer.reasoning
 
 
