@@ -20,6 +20,7 @@ from canserve.engines import Engine
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.container.naming import LOCAL, Held, NamingError, held
 from canserve.probes.discover.environment import Outside
+from canserve.probes.remote_folder import RemoteFolder, remote_folder
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.folder import FolderTree
 from canserve.trees.image import SCHEMES
@@ -100,6 +101,8 @@ def _open(target: str, means: Means) -> Opened | Missing:
         return opened if isinstance(opened, Missing) else _meant(opened, engine)
     if target.startswith(("http://", "https://")):
         return _open_url(target, means)
+    if (folder := remote_folder(target)) is not None:
+        return _open_remote_folder(folder, means)
     requirement = _requirement(target)
     engine = _engine(requirement.name, means.engines) if requirement else None
     is_path = target.startswith((".", "/", "~", "file://")) or os.sep in target
@@ -195,6 +198,15 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
         platforms = unreadable(subject, "its config", "it names no architecture")
     remote = it.machine != LOCAL
     return Opened(found.tree, content, platforms, notes=found.notes, remote=remote, config=told.config)
+
+
+def _open_remote_folder(it: RemoteFolder, means: Means) -> Opened | Missing:
+    from canserve.probes.container.way import Way
+    from canserve.probes.remote_folder import open_remote_folder
+
+    packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
+    tree = open_remote_folder(it, packages, Way(means.routes, means.offline, means.place.tell))
+    return tree if isinstance(tree, Missing) else Opened(tree, remote=True)
 
 
 def _open_url(url: str, means: Means) -> Opened | Missing:

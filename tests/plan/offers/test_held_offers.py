@@ -76,7 +76,7 @@ def test_environments_by_the_folder_that_a_user_would_name() -> None:
         ("/usr/local/lib/python3.12/site-packages", "/usr/local/lib/python3.12/site-packages"),
     ):
         (offer,) = on_machines([node("one", environments=[Environment(path, packages)])]).offers
-        assert (offer.target, offer.note) == (f"{target}@ssh-one", "eng 1.0")
+        assert (offer.target, offer.note) == (f"ssh-one:{target}", "eng 1.0")
         (here,) = on_machines([node("x", environments=[Environment(path, packages)], address="local")]).offers
         assert here.target == target
 

@@ -77,7 +77,9 @@ STANDINGS = st.lists(
         st.none() | st.sampled_from(["2025-01-01", "2026-01-01T00:00:00Z"]),
     ),
     max_size=8,
+    unique_by=lambda one: one.name,
 )
+"""Names are those of targets, and offers of one target are one."""
 
 
 @given(STANDINGS, st.randoms(use_true_random=False))

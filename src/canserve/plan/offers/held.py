@@ -129,7 +129,7 @@ def _environment(node: Node, environment: Environment) -> Offer:
     site = _SITE.fullmatch(environment.path)
     path = site["root"] if site and site["root"] not in _SYSTEM else environment.path
     return Offer(
-        target=f"{path}{place(node)}",
+        target=path if node.address == LOCAL else f"{node.address or node.name}:{path}",
         source="environment",
         on=(node.name,),
         note=", ".join(f"{name} {version}" for name, version in environment.packages),

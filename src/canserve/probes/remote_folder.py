@@ -1,0 +1,193 @@
+"""A folder on another machine as a tree: ``MACHINE:/PATH``, as scp writes it. Read over ssh, thinned out there.
+
+Its Python files come whole with one look; what these lead to (links, editable installations) with further ones.
+Nothing is written or started there but tar and the program that passes its output on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from posixpath import normpath
+
+from canserve.commands import folders
+from canserve.facts import Cause, Evidence, Missing
+from canserve.probes.container.areas import Area, further_areas, keep
+from canserve.probes.container.naming import Held
+from canserve.probes.container.way import Way
+from canserve.transport.frames import Answer, Section
+from canserve.transport.reach import Limits, Look
+from canserve.trees.container import records
+from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
+from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
+from canserve.trees.names import printable, unavailable, unreached
+from canserve.trees.tree import TreeError
+
+MAX_OUTPUT = 400 << 20
+"""Bytes of one look, packed."""
+ROOM = 384 << 20
+"""Bytes of kept files."""
+MOST = 64 << 30
+"""Bytes of an environment that are passed over."""
+SECONDS = 100
+ROUNDS = 3
+_NO_PYTHON = 3
+_TARGET = re.compile(r"(?P<machine>[A-Za-z0-9_][A-Za-z0-9._@%\[\]-]*):(?P<path>/(?!/).*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFolder:
+    """A folder, and where it lies."""
+
+    subject: str
+    """As the user wrote it."""
+    machine: str
+    path: str
+    """Without the slash at its beginning."""
+
+
+def remote_folder(target: str) -> RemoteFolder | None:
+    """What ``MACHINE:/PATH`` stands for; None: the target is something else."""
+    found = _TARGET.fullmatch(target)
+    if found is None or not found["path"].isprintable():
+        return None
+    return RemoteFolder(target, found["machine"], normpath(found["path"]).lstrip("/"))
+
+
+def open_remote_folder(it: RemoteFolder, packages: frozenset[str], way: Way) -> ImageTree | Missing:
+    """Open it. ``packages``: import packages whose files will be asked for. Never raises for what is there."""
+    subject = printable(it.subject)
+    if not it.path:
+        return unavailable(
+            subject, "", f"{subject}: a whole machine is not read", "name an environment's folder"
+        )
+    if way.offline:
+        return unreached(subject, "", f"{it.machine} was not looked at: offline", "look without --offline")
+    try:
+        return _Reader(it, packages, way).open()
+    except TreeError as error:
+        return error.missing
+
+
+class _Reader:
+    """One folder, round by round."""
+
+    def __init__(self, it: RemoteFolder, packages: frozenset[str], way: Way) -> None:
+        self._it = it
+        self._packages = packages
+        self._way = way
+        self._subject = printable(it.subject)
+        self._nodes: dict[str, Node] = {}
+        self._packed: dict[str, bytes] = {}
+        self._holes: list[tuple[str, str]] = []
+        self._read: set[str] = set()
+
+    def open(self) -> ImageTree:
+        """The folder itself, then what it leads to."""
+        self._way.tell(f"reading {self._it.subject}")
+        todo, seen = [Area(self._it.path, MOST)], set[str]()
+        for number in range(ROUNDS):
+            found = self._skim(todo, keep(self._packages), MAX_KEPT_FILE)
+            self._take(todo, found, first=number == 0)
+            seen |= {area.path for area in todo}
+            todo = further_areas(self._layer(), seen, self._packages)
+            if not todo:
+                break
+        tree = ImageTree(self._it.subject, f"folder on {self._it.machine}", [self._layer()], self._fetch)
+        why = f"only {self._it.path} was read, and what it leads to"
+        beside = unreached(self._subject, "", why, "name the folder that holds it")
+        tree.unread = Unread(beside, frozenset(self._read))
+        return tree
+
+    def _take(self, areas: Sequence[Area], found: records.Skimmed, first: bool) -> None:
+        for number, area in enumerate(areas):
+            ended = found.areas.get(number)
+            absent = ended is not None and ended.status != 0 and "no such file" in ended.error.lower()
+            if first and absent:
+                raise TreeError(
+                    unavailable(self._subject, "", f"{self._subject}: no such folder there", "check its path")
+                )
+            if absent or (ended is not None and ended.whole):
+                self._read.add(area.path)
+            else:
+                self._holes.append((area.path, _why(ended)))
+        for path, node in found.layer.nodes.items():
+            if node.kind != FOLDER or path not in self._nodes:
+                self._nodes[path] = node
+        self._packed.update(found.layer.packed)
+        self._holes += found.layer.holes
+
+    def _skim(self, areas: Sequence[Area], kept: str, largest: int) -> records.Skimmed:
+        held = Held(self._it.subject, "folder", self._it.path, (), self._it.machine)
+        section = Section("files", _script(areas, kept, largest), MAX_OUTPUT)
+        limits = Limits(whole=SECONDS + 30.0, output=MAX_OUTPUT + (1 << 20))
+        look = self._way.look(held, [section], limits)
+        answer = look.section("files")
+        if isinstance(answer, Missing):
+            raise TreeError(answer)
+        if answer.status == _NO_PYTHON:
+            why = f"{self._it.machine} has no Python 3.7 or later, which thins out there what is read"
+            raise TreeError(self._refused(look, Cause.UNREACHED, why))
+        if not answer.out:
+            raise TreeError(self._refused(look, Cause.UNAVAILABLE, _complaint(answer)))
+        found = records.read(answer.out)
+        if found.trouble is not None and not found.areas:
+            why = f"what came of it could not be read: {found.trouble}"
+            raise TreeError(self._refused(look, Cause.UNREADABLE, why))
+        return found
+
+    def _refused(self, look: Look, cause: Cause, why: str) -> Missing:
+        seen = Evidence(self._subject, look.how, printable(why, 300), whole=False, when=look.when)
+        ask = f"run canserve there, or copy the folder here: scp -r {shlex.quote(self._it.subject)} ."
+        return Missing(cause, printable(f"{self._subject}: {why}", 400), (seen,), printable(ask))
+
+    def _layer(self) -> Layer:
+        return Layer(self._nodes, holes=tuple(self._holes), packed=self._packed)
+
+    def _fetch(self, number: int, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
+        """Files that were not kept, whole."""
+        del number
+        try:
+            found = self._skim([Area(path, MAX_READ) for path in paths], "", MAX_READ).layer
+        except TreeError as error:
+            return dict.fromkeys(paths, error.missing)
+        lost = unreached(self._subject, "", "a file that could not be read any more", "look again")
+        return {path: content if (content := found.content(path)) is not None else lost for path in paths}
+
+
+def _script(areas: Sequence[Area], kept: str, largest: int) -> str:
+    plan = {
+        "areas": [{"argv": folders.archive(area.path), "below": "", "most": area.most} for area in areas],
+        "keep": kept,
+        "largest": largest,
+        "room": ROOM,
+        "seconds": SECONDS,
+        "width": 2,
+    }
+    source = resources.files("canserve.trees.container").joinpath("skim.py").read_text("utf-8")
+    return (
+        "command -v python3 >/dev/null 2>&1 && python3 -c 'import sys; sys.exit(sys.version_info < (3, 7))'"
+        f" || exit {_NO_PYTHON}\npython3 -I -c {shlex.quote(source)} {shlex.quote(json.dumps(plan))}"
+    )
+
+
+def _complaint(answer: Answer) -> str:
+    return " ".join(answer.error.split())[:300] or answer.complaint
+
+
+def _why(ended: records.Ended | None) -> str:
+    if ended is None:
+        return "it was not read to its end"
+    match ended.cut:
+        case "size":
+            return "it is larger than what is passed over"
+        case "time":
+            return "the time for reading it was over"
+        case None:
+            return " ".join(ended.error.split())[:200] or f"exit status {ended.status}"
+        case other:
+            return other
