@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from canserve.facts import Cause, Missing
-from canserve.trees.archive.remote import Place
-from canserve.trees.cache import Cache
 from canserve.trees.image.early import Sought
 from canserve.trees.image.layer import Order
-from canserve.trees.image.opening import Image, open_image
+from canserve.trees.image.opening import Image
 from canserve.trees.tree import TreeError
-from canserve.trees.web.client import Web
-from images import Member, config_of, hard, layer, link, packed, sha
-from web_server import Site, page, ranged, running
+from image_registry import Shop
+from images import Member, hard, link
+from web_server import running
 
 SITE = "usr/local/lib/python3.12/dist-packages"
 SOUGHT = Sought(frozenset({"vllm", "sglang"}), frozenset({"torch"}), whole=False)
@@ -53,39 +50,10 @@ def ordered(*members: Mapping[str, Member]) -> dict[str, Member]:
     return {name: joined[name] for name in sorted(joined, key=lambda path: path.split("/"))}
 
 
-class Shop:
-    """A registry with one image."""
-
-    def __init__(self, site: Site, cache: Path) -> None:
-        self.site = site
-        self.cache = cache
-        self.sizes: list[int] = []
-
-    def put(self, layers: Sequence[Mapping[str, Member]], how: str = "gzip", **config: object) -> None:
-        blobs = [packed(layer(each), how) for each in layers]
-        self.sizes = [len(blob) for blob in blobs]
-        told = json.loads(config_of([])) | {"config": config or {}}
-        described = json.dumps(told).encode()
-        self.site.routes.clear()
-        for blob in (*blobs, described):
-            self.site.put(f"/v2/me/i/blobs/sha256:{sha(blob)}", ranged(blob))
-        pointers = [
-            {"digest": f"sha256:{sha(blob)}", "size": len(blob), "mediaType": "x"}
-            for blob in (described, *blobs)
-        ]
-        manifest = json.dumps({"schemaVersion": 2, "config": pointers[0], "layers": pointers[1:]}).encode()
-        self.site.put("/v2/me/i/manifests/1", page(manifest, "application/vnd.oci.image.manifest.v1+json"))
-
-    def open(self, sought: Sought = SOUGHT) -> Image:
-        web = Web(pause=lambda _: None)
-        target = f"docker://{self.site.url.removeprefix('http://')}/me/i:1"
-        return open_image(target, Place(web, Cache(self.cache)), sought, None)
-
-
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
     with running() as site:
-        yield Shop(site, tmp_path / "cache")
+        yield Shop(site, tmp_path / "cache", SOUGHT)
 
 
 def cut(image: Image) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from canserve.facts import Cause, Evidence, Missing
 from canserve.trees.archive.blob import FileBlob, Span
@@ -30,6 +30,8 @@ class Remote:
     sha256: str | None = None
     """Hexadecimal; without it nothing is cached, for nothing says what the content should be."""
     size: int | None = None
+    explain: Callable[[WebError], Missing] | None = field(default=None, compare=False, repr=False)
+    """A failed request in the words of whoever named the file; None: in an index's."""
 
 
 def _quiet(message: str) -> None:
@@ -115,7 +117,7 @@ class RemoteBlob:
         """Without keeping what is read; the file itself where it is here already."""
         if self._whole is not None:
             return self
-        bare = Remote(self._remote.url, self._remote.name, None, self._size)
+        bare = replace(self._remote, sha256=None, size=self._size)
         return RemoteBlob(bare, self._place, self._subject)
 
     def forget(self, span: Span) -> None:
@@ -194,7 +196,7 @@ class RemoteBlob:
             self._download(str(error))
             return None
         except WebError as error:
-            raise TreeError(missing(error, self._subject, self._remote.name)) from None
+            raise TreeError(_told(error, self._subject, self._remote)) from None
         if self._size is not None and got.total != self._size:
             why = f"has {got.total} bytes on the server, {self._size} in the index"
             raise TreeError(unreadable(self._subject, self._remote.name, why))
@@ -286,7 +288,7 @@ def download(remote: Remote, place: Place, subject: str) -> FileBlob:
             place.cache.adopt("files", digest, path, count)
             return blob
     except WebError as error:
-        raise TreeError(missing(error, subject, remote.name)) from None
+        raise TreeError(_told(error, subject, remote)) from None
     except OSError as error:
         why = f"it cannot be kept in the cache: {error.strerror or error}"
         ask = "set CANSERVE_CACHE to a folder that can be written"
@@ -301,6 +303,10 @@ def _verify(remote: Remote, digest: str, count: int, subject: str) -> None:
         why = f"its SHA-256 is {digest}, not {remote.sha256} as in the index"
     if why:
         raise TreeError(unreadable(subject, remote.name, why))
+
+
+def _told(error: WebError, subject: str, remote: Remote) -> Missing:
+    return missing(error, subject, remote.name) if remote.explain is None else remote.explain(error)
 
 
 def missing(error: WebError, subject: str, name: str) -> Missing:

@@ -110,7 +110,8 @@ def manifests(index: Mapping[str, Any]) -> tuple[Descriptor, ...]:
     if not isinstance(listed, list) or len(listed) > MAX_MANIFESTS:
         raise FormError("an index without a list of manifests")
     found = [_descriptor(each, "a manifest in the index") for each in listed]
-    return tuple(each for each in found if "vnd.docker.reference.type" not in each.annotations)
+    listed = (each for each in found if "vnd.docker.reference.type" not in each.annotations)
+    return tuple(each for each in listed if not (each.platform or "").startswith("unknown"))
 
 
 def manifest(found: Mapping[str, Any]) -> Manifest:
@@ -121,7 +122,12 @@ def manifest(found: Mapping[str, Any]) -> Manifest:
     if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
         raise FormError("a manifest without a list of layers")
     listed = tuple(_descriptor(each, "a layer in the manifest") for each in layers)
-    return Manifest(_descriptor(found.get("config"), "the config in the manifest"), listed)
+    told = _descriptor(found.get("config"), "the config in the manifest")
+    if told.kind.startswith("application/vnd.") and not re.search("image|container", told.kind):
+        raise FormError(f"no image, but an artifact of another kind: {told.kind[:100]}")
+    if any(each.kind.endswith("+encrypted") for each in listed):
+        raise FormError("its layers are encrypted")
+    return Manifest(told, listed)
 
 
 def config(found: Mapping[str, Any]) -> Config:
@@ -164,6 +170,7 @@ def choose(found: Sequence[Descriptor], arch: str | None) -> Descriptor:
         raise FormError("an index that names no image")
     if len(found) == 1 and found[0].platform is None:
         return found[0]
+    found = [each for each in found if (each.platform or "linux").startswith("linux")] or found
     by_machine = {_machine(each.platform): each for each in reversed(found)}
     if arch is not None:
         if arch in by_machine:

@@ -6,18 +6,17 @@ place: what redirects to another host goes there without it.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode, urlsplit
 
-from canserve.facts import Missing
+from canserve.facts import Cause, Missing
 from canserve.trees.archive.remote import Place, Remote, RemoteBlob, missing
-from canserve.trees.image.login import Found, login_for
+from canserve.trees.image.guard import Guard
+from canserve.trees.image.hosts import HUB, BlockedError, Endpoint, endpoints
 from canserve.trees.image.manifest import (
     INDEXES,
     MANIFESTS,
@@ -34,7 +33,6 @@ from canserve.trees.image.manifest import (
     manifests,
 )
 from canserve.trees.names import unavailable, unreadable
-from canserve.trees.secret import Login, Secret
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Page, WebError
 
@@ -44,7 +42,6 @@ _ACCEPT = ", ".join(sorted(INDEXES | MANIFESTS))
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_FIELD = re.compile(r'([a-z_]+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +56,7 @@ class Reference:
     @property
     def base(self) -> str:
         """Address of the repository. Plain HTTP only on this machine, as container engines do it."""
-        name = self.host.rpartition(":")[0] or self.host
-        local = name in {"localhost", "[::1]"} or re.fullmatch(r"127(\.\d{1,3}){3}", name)
-        return f"{'http' if local else 'https'}://{self.host}/v2/{self.repository}"
+        return Endpoint(self.host, self.repository).bases[0]
 
 
 def reference(target: str) -> Reference:
@@ -74,6 +69,8 @@ def reference(target: str) -> Reference:
     path, _, digest = path.partition("@")
     repository, _, tag = path.partition(":")
     tag = digest or tag or "latest"
+    if host in {HUB, f"index.{HUB}"}:
+        host, repository = HUB, repository if "/" in repository else f"library/{repository}"
     if not _REPOSITORY.fullmatch(repository) or not (_TAG.fullmatch(tag) or _DIGEST.fullmatch(tag)):
         raise TreeError(unreadable(target, "", f"{target}: not the name of an image"))
     return Reference(host, repository, tag)
@@ -90,17 +87,48 @@ class Pulled:
 
 
 class Registry:
-    """One repository of a registry."""
+    """One repository of a registry, or of a mirror of it."""
 
     def __init__(self, target: str, place: Place) -> None:
         """Raises TreeError."""
         self.subject = target
         self.reference = reference(target)
         self._place = place
-        self._login: Found | None = None
+        self._notes: list[str] = []
+        try:
+            self._places = endpoints(self.reference.host, self.reference.repository, os.environ)
+        except BlockedError as error:
+            why = f"this machine's configuration blocks the registry {self.reference.host} ({error})"
+            raise TreeError(unavailable(target, "", why, "name another registry")) from None
+        self._enter(self._places[-1], self._places[-1].bases[0])
+
+    def _enter(self, endpoint: Endpoint, base: str) -> None:
+        """Ask there from now on."""
+        if endpoint.authority is not None or endpoint.insecure:
+            self._place.web.trust(endpoint.host, endpoint.authority, endpoint.insecure)
+        self._host, self.base = endpoint.host, base
+        self._guard = Guard(self._place.web, base, endpoint.host, self._told)
 
     def pull(self, arch: str | None) -> Pulled:
-        """Manifest and config of the image for a CPU architecture. Raises TreeError."""
+        """Manifest and config of the image for a CPU architecture. Raises TreeError.
+
+        Mirrors are asked first; what one of them does not have or cannot say is asked of the next.
+        """
+        pinned = _DIGEST.fullmatch(self.reference.tag) is not None
+        asked = [(each, base) for each in self._places if pinned or each.tags for base in each.bases]
+        for endpoint, base in asked[:-1]:
+            self._enter(endpoint, base)
+            try:
+                return self._pull(arch)
+            except TreeError as error:
+                if not endpoint.mirror and error.missing.cause is not Cause.UNREACHED:
+                    raise  # it answers: without encryption it would say the same
+                if endpoint.mirror:
+                    self._notes.append(f"mirror {endpoint.host} did not serve it: {error.missing.why}"[:200])
+        self._enter(*asked[-1])
+        return self._pull(arch)
+
+    def _pull(self, arch: str | None) -> Pulled:
         try:
             digest, found = self._manifest(self.reference.tag)
             for _ in range(MAX_NESTED):
@@ -109,7 +137,7 @@ class Registry:
                     told = config(document(self._small(described.config), "the image's config"))
                     if arch is not None and told.architecture not in {"", arch}:
                         raise FormError(f"an image for {told.architecture}, not for {arch}")
-                    return Pulled(digest, described, told)
+                    return Pulled(digest, described, told, tuple(self._notes))
                 digest, found = self._manifest(choose(manifests(found), arch).digest)
             raise FormError(f"indexes nested more than {MAX_NESTED} deep")
         except FormError as error:
@@ -118,15 +146,18 @@ class Registry:
     def blob(self, layer: Descriptor, kept: bool = True) -> RemoteBlob:
         """A layer, by ranges; ``kept``: through the cache, which a layer that is passed over would only fill."""
         digest = layer.hexadecimal if kept else None
-        remote = Remote(self._address(layer), f"layer {layer.digest[:19]}", digest, layer.size)
+        name = f"layer {layer.digest[:19]}"
+        remote = Remote(
+            self._address(layer), name, digest, layer.size, lambda error: self._lost(error, layer)
+        )
         return RemoteBlob(remote, self._place, self.subject)
 
     def _address(self, blob: Descriptor) -> str:
-        return f"{self.reference.base}/blobs/{blob.digest}"
+        return f"{self.base}/blobs/{blob.digest}"
 
     def _manifest(self, tag: str) -> tuple[str, Mapping[str, Any]]:
         kept = self._place.cache.get("documents", tag.partition(":")[2]) if _DIGEST.fullmatch(tag) else None
-        data = kept or self._page(f"{self.reference.base}/manifests/{tag}", _ACCEPT)
+        data = kept or self._page(f"{self.base}/manifests/{tag}", _ACCEPT)
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         if _DIGEST.fullmatch(tag) and digest != tag:
             raise FormError(f"the manifest is not that of its digest {tag[:19]}")
@@ -146,60 +177,32 @@ class Registry:
         try:
             return self._place.web.page(url, accept, MAX_DOCUMENT)
         except WebError as error:
-            if error.status != 401 or error.challenge is None:
-                raise TreeError(self._told(error)) from None
-            self._authorize(error.challenge)
-            try:
-                return self._place.web.page(url, accept, MAX_DOCUMENT)
-            except WebError as again:
-                raise TreeError(self._told(again)) from None
+            raise TreeError(self._told(error)) from None
 
     def _page(self, url: str, accept: str) -> bytes:
         return self.page(url, accept).body or b""
 
+    def _lost(self, error: WebError, layer: Descriptor) -> Missing:
+        """Why a layer cannot be had."""
+        if error.status != 404:
+            return self._told(error)
+        why = f"{error.why}: the registry does not hold a layer that its manifest names"
+        ask = "name the image by another tag, or save it where it is whole"
+        if "foreign" in layer.kind or "nondistributable" in layer.kind:
+            why += ", for it may not be distributed"
+            ask = "save the image where it is whole: docker save -o FILE IMAGE"
+        return unavailable(self.subject, "", why, ask)
+
     def _told(self, error: WebError) -> Missing:
         found = missing(error, self.subject, "registry")
         if error.status in {401, 403}:
-            trouble = self._login.trouble if self._login else None
-            ask = trouble or f"log in: docker login {self.reference.host}"
+            login = self._guard.found
+            ask = (login.trouble if login else None) or f"log in: docker login {self._host}"
             return unavailable(self.subject, "", error.why, ask)
         if error.status == 404:
             ask = "check the name: a private image is answered like one that does not exist"
             return unavailable(self.subject, "", error.why, ask)
-        return found
-
-    def _authorize(self, challenge: str) -> None:
-        """Do what ``WWW-Authenticate`` says: a token of a server it names, or the login itself."""
-        web, prefix = self._place.web, f"{self.reference.base}/"
-        self._login = found = login_for(self.reference.host)
-        scheme, _, rest = challenge.partition(" ")
-        if scheme.lower() == "basic":
-            if found.login:
-                web.authorize(prefix, _basic(found.login))
-            return
-        fields = dict(_FIELD.findall(rest))
-        realm = fields.get("realm", "")
-        if scheme.lower() != "bearer" or urlsplit(realm).scheme not in {"http", "https"}:
-            raise TreeError(unreadable(self.subject, "", "the registry asks for an unknown kind of login"))
-        asked = {"scope": fields.get("scope") or f"repository:{self.reference.repository}:pull"}
-        if "service" in fields:
-            asked["service"] = fields["service"]
-        url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
-        if found.login:
-            web.authorize(realm, _basic(found.login))
-        try:
-            page = web.page(url, "application/json", MAX_DOCUMENT)
-            told = json.loads(page.body or b"")
-            token = told.get("token") or told.get("access_token")
-        except WebError as error:
-            raise TreeError(self._told(error)) from None
-        except (ValueError, AttributeError, RecursionError):
-            token = None
-        if not isinstance(token, str) or not token.isprintable():
-            raise TreeError(unreadable(self.subject, "", "the registry's token server gave no token"))
-        web.authorize(prefix, Secret(f"Bearer {token}"))
-
-
-def _basic(login: Login) -> Secret:
-    pair = f"{login[0].reveal()}:{login[1].reveal()}"
-    return Secret(f"Basic {base64.b64encode(pair.encode()).decode()}")
+        if "CERTIFICATE_VERIFY_FAILED" in error.why:
+            ask = f"put the authority's certificate into /etc/containers/certs.d/{self._host}/ca.crt"
+            return replace(found, ask=ask)
+        return replace(found, ask="try again later") if error.status == 429 else found
