@@ -61,6 +61,7 @@ class Host:
     def begin(self) -> None:
         """Switch on, without waiting for its services."""
         self.share.mkdir(parents=True, exist_ok=True)
+        self.share.chmod(0o777)  # whoever is logged in there may leave a note
         (self.share / "oci").mkdir(exist_ok=True)
         self._space = open_space(self.name, "host", self.told, self.folder / "init.log")
         self.opened(self._space)

@@ -39,7 +39,13 @@ class Space:
         if not self.own_root:
             return [*enter, "--", "env", f"--chdir={Path.cwd()}", *argv]
         login = [] if user is None else ["runuser", "-u", user, "--"]
-        clean = ["env", "-i", f"PATH={PATH}", "LANG=C.UTF-8", f"HOME={Path('/home', user) if user else '/root'}"]
+        clean = [
+            "env",
+            "-i",
+            f"PATH={PATH}",
+            "LANG=C.UTF-8",
+            f"HOME={Path('/home', user) if user else '/root'}",
+        ]
         return [*enter, "--root", "--wd=/", "--", *login, *clean, *argv]
 
     def run(

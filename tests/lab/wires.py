@@ -58,6 +58,8 @@ class Wires:
 
     def plug_in(self, host: str, space: Space) -> None:
         """Connect a host that has just started."""
+        for plug in self._of(host=host):  # a host that died takes its cables along, in the kernel's own time
+            _network(self.space, "ip", "link", "del", plug.port, check=False)
         lines = ["link set lo up"]
         for plug in self._of(host=host):
             lines.append(
