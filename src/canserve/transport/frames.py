@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 MAX_ERROR = 2000
 """Bytes of a section's stderr that are kept."""
+_NOWHERE = "</dev/null >/dev/null 2>&1 6>&1"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _FRAME = r"""
@@ -27,6 +28,9 @@ within() {
 } 8>&1
 ended() {
   if command -v timeout >/dev/null 2>&1; then timeout -k 1 "$seconds" "$@" 6>&-; else "$@" 6>&-; fi
+}
+value() {
+  v=; { IFS= read -r v <"$1"; } 2>/dev/null || :
 }
 section() {
   BOUND=$2
@@ -56,6 +60,9 @@ class Section:
     """
     limit: int = 64_000
     """Bytes of stdout that are kept."""
+    before: str = ""
+    """Commands that set variables of the script's own shell before the first section: what several sections would
+    ask again is asked once. ``within`` holds there too; what they print goes nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +109,16 @@ def compose(sections: Sequence[Section], marker: str) -> bytes:
         raise ValueError("a section's name is lower-case letters, digits and underscores")
     functions = "".join(f"s_{section.name}() (\n{section.script}\n)\n" for section in sections)
     calls = "".join(f"  section {section.name} {section.limit}\n" for section in sections)
+    before = "".join(
+        f"  {{\n{each}\n  }} {_NOWHERE}\n" for each in dict.fromkeys(s.before for s in sections) if each
+    )
     return (
-        f"MARK={marker}; LATE=\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
+        f"MARK={marker}; LATE=; BOUND=0\n{_FRAME.replace('LIMIT', str(MAX_ERROR))}{functions}"
         "main() {\n"
         "  LC_ALL=C; LANG=C; export LC_ALL LANG; unset LANGUAGE CDPATH ENV\n"
         "  PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin:/usr/lib/wsl/lib; export PATH\n"
         "  cd /\n"
-        f"  printf '\\n%s hello\\n' \"$MARK\"\n{calls}"
+        f"  printf '\\n%s hello\\n' \"$MARK\"\n{before}{calls}"
         "  printf '\\n%s bye\\n' \"$MARK\"\n"
         "}\nmain\nexit 0\n"
     ).encode()

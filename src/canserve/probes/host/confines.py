@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from canserve.facts import Fact, Known, Missing
-from canserve.probes.host.containers import ABSENT, ASK_DOCKER, MAX_LIST
+from canserve.probes.host.containers import ABSENT, ASK_DOCKER, BEFORE_DOCKER, MAX_LIST
 from canserve.probes.host.probe import Probe, Seen
 from canserve.subjects.host import Confines, Container
 from canserve.units import Bytes
@@ -107,4 +107,5 @@ CONFINES = Probe(
     "docker inspect",
     confines,
     limit=400_000,
+    before=BEFORE_DOCKER,
 )

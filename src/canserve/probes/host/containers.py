@@ -14,15 +14,25 @@ MAX_LIST = 200
 # Not {{json .}}, which would have the engine add up every container's files first.
 _ROW = '--format \'{"Names":{{json .Names}},"Image":{{json .Image}},"State":{{json .Status}},"Ports":{{json .Ports}}}\''
 # podman writes its storage into the home folder when it is first asked anything: it is asked only where that is there.
-ASK_PODMAN = (
-    "command -v podman >/dev/null 2>&1 || exit 3\n"
-    's=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage\n'
-    '[ -d "$s" ] || { podman --version; exit 4; }\n'
-)
-# What podman-docker installs as docker is podman, and is asked as podman.
+BEFORE_PODMAN = r"""podman_rc=3; podman_out=
+if command -v podman; then
+  s=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage
+  if [ -d "$s" ]; then podman_rc=0; else podman_out=$(within 5 podman --version 2>&1); podman_rc=4; fi
+fi"""
+ASK_PODMAN = '[ "$podman_rc" = 0 ] || { printf "%s\\n" "$podman_out"; exit "$podman_rc"; }\n'
+# What podman-docker installs as docker is a script or a link to podman, and is asked as podman. Whether the daemon
+# answers is asked once: its client takes a while to start, and longer to find that nobody answers.
+BEFORE_DOCKER = r"""docker_rc=3; docker_out=
+if d=$(command -v docker); then
+  k=docker; value "$d"; case $v in '#!'*) k=;; esac; [ ! -L "$d" ] || k=
+  [ -n "$k" ] || k=$(within 5 docker --version 2>/dev/null)
+  case $k in
+    *podman*) ;;
+    *) docker_out=$(within 8 docker info --format '{{json .}}' 2>&1); docker_rc=$?; [ $docker_rc != 124 ] || LATE="$LATE docker ";;
+  esac
+fi"""
 ASK_DOCKER = (
-    "command -v docker >/dev/null 2>&1 || exit 3\n"
-    "case $(within 5 docker --version 2>/dev/null) in *podman*) exit 3;; esac\n"
+    '[ "$docker_rc" = 0 ] || { printf "%s\\n" "$docker_out" | grep -v "^{" >&2; exit "$docker_rc"; }\n'
 )
 ABSENT, UNUSED = 3, 4
 
@@ -180,15 +190,37 @@ def _text(value: object) -> str | None:
     return value[:300] if isinstance(value, str) and value else None
 
 
-DOCKER = Probe("docker", f"{ASK_DOCKER}within 8 docker info --format '{{{{json .}}}}'", "docker info", docker)
-PODMAN = Probe("podman", f"{ASK_PODMAN}within 8 podman info --format json", "podman info", podman)
+DOCKER = Probe(
+    "docker",
+    'printf "%s\\n" "$docker_out" | grep "^{"; printf "%s\\n" "$docker_out" | grep -v "^{" >&2; exit "$docker_rc"',
+    "docker info",
+    docker,
+    before=BEFORE_DOCKER,
+)
+PODMAN = Probe(
+    "podman",
+    f"{ASK_PODMAN}within 8 podman info --format json",
+    "podman info",
+    podman,
+    before=BEFORE_PODMAN,
+)
 CDI = Probe(
     "cdi",
     'for f in /etc/cdi/* /var/run/cdi/*; do case $f in *.yaml|*.json) [ -e "$f" ] && echo "$f";; esac; done; exit 0',
     "/etc/cdi, /var/run/cdi",
     cdi,
 )
-CONTAINERS = Probe("containers", f"{ASK_DOCKER}within 8 docker ps --no-trunc {_ROW}", "docker ps", containers)
+CONTAINERS = Probe(
+    "containers",
+    f"{ASK_DOCKER}within 8 docker ps --no-trunc {_ROW}",
+    "docker ps",
+    containers,
+    before=BEFORE_DOCKER,
+)
 PODMAN_CONTAINERS = Probe(
-    "podman_containers", f"{ASK_PODMAN}within 8 podman ps --format json", "podman ps", podman_containers
+    "podman_containers",
+    f"{ASK_PODMAN}within 8 podman ps --format json",
+    "podman ps",
+    podman_containers,
+    before=BEFORE_PODMAN,
 )

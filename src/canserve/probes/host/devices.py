@@ -14,7 +14,7 @@ MAKERS: Mapping[str, str] = {
 _SCRIPT = r"""[ -d /sys/bus/pci/devices ] || [ -d /sys/class/drm ] || [ -d /sys/devices/system/cpu ] || exit 1
 for d in /sys/bus/pci/devices/*; do
   [ -e "$d/class" ] || continue
-  c=$(cat "$d/class"); v=$(cat "$d/vendor")
+  value "$d/class"; c=$v; value "$d/vendor"
   case $c in 0x03*|0x12*) ;; *) continue;; esac
   # Intel's display controller on the first bus is the processor's own.
   case $v,${d##*/} in 0x8086,0000:00:*) continue;; esac

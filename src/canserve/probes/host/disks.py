@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from canserve.facts import Cause, Fact, Known, Missing
+from canserve.probes.host.containers import BEFORE_DOCKER
 from canserve.probes.host.probe import Probe, Seen, tabular
 from canserve.subjects.host import Disk
 from canserve.units import Bytes
@@ -17,12 +18,15 @@ HUB = (
 )
 """Sets ``h`` to the folder of the Hub cache, by the hub's own rules."""
 
-_SCRIPT = rf"""{HUB}one() {{
-  p=$2; while [ ! -d "$p" ] && [ "$p" != / ] && [ -n "$p" ]; do p=$(dirname "$p"); done
-  d=$(within 5 df -Pk "$p" | tail -n 1) || return 0
-  printf '%s\t%s\t%s\n' "$1" "$p" "$d"
+_SCRIPT = rf"""{HUB}
+nl='
+'
+one() {{
+  p=$2; while [ ! -d "$p" ] && [ "$p" != / ] && [ -n "$p" ]; do p=${{p%/*}}; p=${{p:-/}}; done
+  d=$(within 5 df -Pk "$p") || return 0
+  printf '%s\t%s\t%s\n' "$1" "$p" "${{d##*"$nl"}}"
 }}
-r=$(command -v docker >/dev/null 2>&1 && within 5 docker info --format '{{{{.DockerRootDir}}}}' 2>/dev/null)
+r=${{docker_out#*\"DockerRootDir\":\"}}; r=${{r%%\"*}}
 case $r in /*) ;; *) r=/var/lib/docker;; esac
 one docker "$r"
 one podman "${{XDG_DATA_HOME:-$HOME/.local/share}}/containers/storage"
@@ -73,5 +77,5 @@ def free_for_weights(found: Fact[tuple[Disk, ...]]) -> Fact[Bytes]:
     return Known(hub.free, found.evidence)
 
 
-DISKS = Probe("disks", _SCRIPT, "df -Pk", disks)
+DISKS = Probe("disks", _SCRIPT, "df -Pk", disks, before=BEFORE_DOCKER)
 SHARED_MEMORY = Probe("shared_memory", _SHM, "df -Pk /dev/shm", shared_memory)

@@ -7,7 +7,14 @@ import re
 from typing import Any
 
 from canserve.facts import Fact
-from canserve.probes.host.containers import ABSENT, ASK_DOCKER, ASK_PODMAN, UNUSED
+from canserve.probes.host.containers import (
+    ABSENT,
+    ASK_DOCKER,
+    ASK_PODMAN,
+    BEFORE_DOCKER,
+    BEFORE_PODMAN,
+    UNUSED,
+)
 from canserve.probes.host.probe import Probe, Seen
 from canserve.subjects.host import HeldImage
 from canserve.units import Bytes
@@ -100,6 +107,7 @@ DOCKER_IMAGES = Probe(
     "docker image inspect",
     lambda seen: images("docker", seen),
     limit=2_000_000,
+    before=BEFORE_DOCKER,
 )
 PODMAN_IMAGES = Probe(
     "podman_images",
@@ -107,4 +115,5 @@ PODMAN_IMAGES = Probe(
     "podman image inspect",
     lambda seen: images("podman", seen),
     limit=2_000_000,
+    before=BEFORE_PODMAN,
 )

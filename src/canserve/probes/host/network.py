@@ -14,19 +14,20 @@ _INTERFACES = r"""[ -d /sys/class/net ] || exit 1
 for d in /sys/class/net/*; do
   [ -e "$d/mtu" ] || continue
   p=no; [ -e "$d/device" ] && p=yes
-  printf '%s\t%s\t%s\t%s\t%s\n' "${d##*/}" "$(cat "$d/operstate" 2>/dev/null)" "$(cat "$d/speed" 2>/dev/null)" \
-    "$(cat "$d/mtu" 2>/dev/null)" "$p"
+  value "$d/operstate"; o=$v; value "$d/speed"; s=$v; value "$d/mtu"
+  printf '%s\t%s\t%s\t%s\t%s\n' "${d##*/}" "$o" "$s" "$v" "$p"
 done; exit 0"""
 _RDMA = r"""[ -d /sys/class/infiniband ] || exit 1
 for p in /sys/class/infiniband/*/ports/*; do
   [ -d "$p" ] || continue
   d=${p%/ports/*}; d=${d##*/}; n=${p##*/}
-  printf 'port\t%s\t%s\t%s\t%s\t%s\n' "$d" "$n" "$(cat "$p/state")" "$(cat "$p/link_layer")" "$(cat "$p/rate")"
+  value "$p/state"; s=$v; value "$p/link_layer"; l=$v; value "$p/rate"
+  printf 'port\t%s\t%s\t%s\t%s\t%s\n' "$d" "$n" "$s" "$l" "$v"
   for g in "$p"/gids/*; do
-    v=$(cat "$g" 2>/dev/null) || continue
-    case $v in ''|0000:0000:0000:0000:0000:0000:0000:0000) continue;; esac
-    i=${g##*/}
-    printf 'gid\t%s\t%s\t%s\t%s\n' "$i" "$v" "$(cat "$p/gid_attrs/types/$i" 2>/dev/null)" "$(cat "$p/gid_attrs/ndevs/$i" 2>/dev/null)"
+    value "$g"; a=$v
+    case $a in ''|0000:0000:0000:0000:0000:0000:0000:0000) continue;; esac
+    i=${g##*/}; value "$p/gid_attrs/types/$i"; t=$v; value "$p/gid_attrs/ndevs/$i"
+    printf 'gid\t%s\t%s\t%s\t%s\n' "$i" "$a" "$t" "$v"
   done
 done; exit 0"""
 MAX_INTERFACES = 500

@@ -70,6 +70,8 @@ class Probe:
     how: str
     parse: Callable[[Seen], Fact[Any]]
     limit: int = 64_000
+    before: str = ""
+    """As in ``Section``."""
 
 
 def tabular(row: str, width: int) -> list[str] | None:

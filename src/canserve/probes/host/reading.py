@@ -43,7 +43,7 @@ PROBES: tuple[Probe, ...] = (
 )  # fmt: skip
 """In the order in which they are asked: what may hang comes last, so that a cut takes the least."""
 
-SECTIONS = tuple(Section(probe.name, probe.script, probe.limit) for probe in PROBES)
+SECTIONS = tuple(Section(probe.name, probe.script, probe.limit, probe.before) for probe in PROBES)
 _AS_READ = (
     CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, RDMA, RDMA_NODES, MEMLOCK, SHARED_MEMORY, OWN_NAME, LISTENING, REMOVE_IPC,
     NCCL_CONF, ROCM, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS,
