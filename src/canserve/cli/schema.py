@@ -6,7 +6,7 @@ import click
 
 from canserve.cli.output import emit
 
-OUTPUTS = ("check", "plan", "since", "matrix", "build", "model", "machine", "checks")
+OUTPUTS = ("check", "candidates", "plan", "since", "matrix", "build", "model", "machine", "checks")
 
 
 @click.command("schema")
