@@ -183,7 +183,7 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     from canserve.probes.container.way import Way
 
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
-    way = Way(means.routes, means.offline, means.place.tell)
+    way = Way(means.routes, means.offline, means.place.tell, means.place.cache)
     found = open_held(it, Sought(packages, means.stack, means.deep), way)
     if isinstance(found, Missing):
         return found
@@ -205,7 +205,7 @@ def _open_remote_folder(it: RemoteFolder, means: Means) -> Opened | Missing:
     from canserve.probes.remote_folder import open_remote_folder
 
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
-    tree = open_remote_folder(it, packages, Way(means.routes, means.offline, means.place.tell))
+    tree = open_remote_folder(it, packages, Way(means.routes, means.offline, means.place.tell, means.place.cache))
     return tree if isinstance(tree, Missing) else Opened(tree, remote=True)
 
 

@@ -31,8 +31,9 @@ def engine() -> Iterator[Docker]:
 
 
 @pytest.fixture
-def docker(engine: Docker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
-    """The engine, as the one that this user's ``docker`` talks to."""
+def docker(engine: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+    """The engine, as the one that this user's ``docker`` talks to; what earlier tests read of it is forgotten."""
+    monkeypatch.setenv("CANSERVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DOCKER_HOST", engine.host)
     yield engine
     for name in engine.left():

@@ -20,6 +20,7 @@ from canserve.commands.ssh import Route
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, Reading, read_build
 from canserve.subjects.build import Build, Want
+from canserve.trees.cache import Cache
 from docker_engine import Docker
 from images import Member, link
 from loopback import Loopback, problem, sshd
@@ -59,6 +60,20 @@ def test_an_image_that_the_engine_holds(docker: Docker) -> None:
     assert identity.origin == f"image in docker on local: Python environment, installed in {SITE}"
     assert docker.left() == []
     assert names(build("docker://me/eng:1@local")) == {"Alpha", "Beta"}
+
+
+def test_an_image_is_read_once_and_a_container_anew(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = BuildOptions(engines=ENGINES, cache=Cache(tmp_path / "cache"))
+    docker("create", "--name", "idle", "me/eng:1")
+    first = [
+        read_build(target, Want(), options).build for target in ("docker-daemon:me/eng:1", "container://idle")
+    ]
+    begun = slowed(tmp_path, monkeypatch, 0)
+    again = read_build("docker-daemon:me/eng:1", Want(), options).build
+    assert isinstance(again, Build) and again == first[0] and not begun.exists()
+    assert read_build("container://idle", Want(), options).build == first[1] and begun.exists()
 
 
 def test_changed_files_of_a_running_container_win(docker: Docker) -> None:
@@ -198,12 +213,12 @@ def test_one_ssh_session_reads_a_container(
         assert box.log().count("Accepted publickey") == before + 1
 
 
-def slowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def slowed(folder: Path, monkeypatch: pytest.MonkeyPatch, seconds: int = 20) -> Path:
     """A ``docker`` that reads archives late, and notes when it begins to."""
     real = shutil.which("docker")
     program = folder / "docker"
     program.write_text(
-        f'#!/bin/sh\ncase $1 in cp|export) : > {folder}/begun; sleep 20;; esac\nexec {real} "$@"\n'
+        f'#!/bin/sh\ncase $1 in cp|export) : > {folder}/begun; sleep {seconds};; esac\nexec {real} "$@"\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

@@ -245,6 +245,7 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     (folder / "docker").write_text(f'#!/bin/sh\n[ "$1" != --version ] || exit 0\n{script}\n')
     (folder / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("CANSERVE_CACHE", str(folder / "cache"))
 
 
 def refused(target: str) -> Missing:

@@ -68,7 +68,7 @@ def test_podman_is_read_like_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     # A docker that does not answer keeps nobody from finding it in podman.
     environment = {
         **os.environ, "CONTAINERS_CONF": str(tmp_path / "conf"), "PYTHONPATH": os.pathsep.join(paths),
-        "DOCKER_HOST": "unix:///nowhere",
+        "DOCKER_HOST": "unix:///nowhere", "CANSERVE_CACHE": str(tmp_path / "cache"),
     }  # fmt: skip
     words = ["unshare", "--mount", "sh", "-c", SCRIPT, "sh", str(tmp_path), sys.executable, "-c", ASK]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=240, check=False)

@@ -6,6 +6,7 @@ started, and taken away again by the same script, whatever becomes of it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -33,7 +34,7 @@ from canserve.probes.container.naming import LOCAL, Held
 from canserve.probes.container.way import Way
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
-from canserve.trees.container import records
+from canserve.trees.container import records, state
 from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
 from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
 from canserve.trees.names import printable, unreached
@@ -118,6 +119,27 @@ class _Reader:
         """Areas that were not read to their end."""
 
     def open(self) -> Opened:
+        """From the cache, where an image of this identity was read whole before; else from the engine."""
+        key = self._key()
+        kept = None if key is None or self._way.cache is None else self._way.cache.get("layers", key)
+        if (found := state.load(kept)) is not None:
+            self._read, layer = set(found.read), found.layer
+            self._nodes, self._packed, self._holes = dict(layer.nodes), dict(layer.packed), list(layer.holes)
+            return self._opened()
+        opened = self._from_engine()
+        if key is not None and self._way.cache is not None and not self._cut:
+            self._way.cache.put("layers", key, state.dump(state.Kept(frozenset(self._read), self._layer())))
+        return opened
+
+    def _key(self) -> str | None:
+        """Of an image, whose files never change; None: of a container, whose files may."""
+        if self._it.kind != "image":
+            return None
+        sought = f"{sorted(self._packages)} {self._sought.stack} {self._sought.everything}"
+        told = f"{self._told.program} {self._told.image} {first_areas(self._told.config)} {sought}"
+        return f"held-{hashlib.sha256(told.encode()).hexdigest()}"
+
+    def _from_engine(self) -> Opened:
         """Folders of Python first, then what they lead to; everything only where no engine was seen."""
         if self._sought.everything:
             self._everything()

@@ -13,6 +13,7 @@ from canserve.probes.container.naming import LOCAL, Held
 from canserve.transport.frames import Section
 from canserve.transport.pouring import Poured, poured
 from canserve.transport.reach import Limits, Look, look_here, look_there
+from canserve.trees.cache import Cache
 from canserve.trees.names import printable
 
 
@@ -28,6 +29,8 @@ class Way:
     """By the name that follows the @; any other name is one of ssh itself."""
     offline: bool = False
     tell: Callable[[str], None] = field(default=_quiet)
+    cache: Cache | None = None
+    """Where what was read of an image is kept; None: nowhere."""
 
     def route(self, it: Held) -> Route | None:
         """To the machine that holds it; None: it is this one."""

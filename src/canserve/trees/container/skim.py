@@ -15,6 +15,7 @@ Output: zlib, of lines of JSON, ``["f", path, size, kept]`` followed by so many 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -143,6 +144,7 @@ def area(number: int, plan: dict[str, Any], out: Out, deadline: float) -> None:
         return
     assert child.stdout is not None
     assert child.stderr is not None
+    widened(child.stdout)
     talk: list[bytes] = []
     errors = child.stderr
     listener = threading.Thread(target=lambda: talk.append(drained(errors)))
@@ -195,6 +197,14 @@ class Ahead:
             data, self.first = self.first[:size], self.first[size:]
             return data
         return self.inner.read(size)
+
+
+def widened(pipe: IO[bytes]) -> None:
+    """Let a pipe hold more, where the system allows it: gigabytes pass through, and each wait costs."""
+    try:
+        fcntl.fcntl(pipe.fileno(), getattr(fcntl, "F_SETPIPE_SZ", 1031), BLOCK)
+    except OSError:
+        return
 
 
 def drained(handle: IO[bytes]) -> bytes:
