@@ -128,7 +128,7 @@ def _read(subject: str, opened: Opened, found: Found, want: Want, options: Build
     build = replace(build, torch=found.installed_version("torch"))
     if want.gpu_code:
         build = _with_gpu_code(build, opened, found, want, options)
-    return _with_stack(build, opened, found, want) if want.stack else build
+    return _with_stack(build, opened, found, want, options) if want.stack else build
 
 
 def _origin(opened: Opened, found: Found) -> str:
