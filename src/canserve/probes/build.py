@@ -156,7 +156,7 @@ def _with_gpu_code(build: Build, opened: Opened, found: Found, want: Want, optio
     return replace(build, gpu_code=read.extensions, cuda_needed=read.cuda, libc_needed=read.libc)
 
 
-def _with_stack(build: Build, opened: Opened, found: Found, want: Want) -> Build:
+def _with_stack(build: Build, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:
     """What it stands on. Large files of a remote build only where that was asked for."""
     from canserve.probes.stack.ground import Ground
     from canserve.probes.stack.reading import alone, read_stack
@@ -166,7 +166,8 @@ def _with_stack(build: Build, opened: Opened, found: Found, want: Want) -> Build
         return replace(build, stack=alone(subject))
     scans = want.deep or not opened.remote
     ground = Ground(found, found.environment, subject, build.gpu_code, opened.config, scans)
-    return replace(build, stack=read_stack(ground))
+    content = opened.content.value if isinstance(opened.content, Known) else None
+    return replace(build, stack=read_stack(ground, content, options.cache.notes("constants")))
 
 
 def _transformers(subject: str, found: Found, options: BuildOptions) -> Transformers:

@@ -16,7 +16,7 @@ from canserve.probes.gpu_code.files import is_system
 from canserve.subjects.gpu_code import Extension
 from canserve.trees.image.manifest import Config
 from canserve.trees.names import below, inside, printable
-from canserve.trees.positions import Unpacking, Use, visit
+from canserve.trees.positions import Unpacking
 from canserve.trees.tree import Entry
 
 T = TypeVar("T")
@@ -147,15 +147,22 @@ class Ground:
         return Missing(Cause.UNREACHED, why, self.seen(self.prefix, self.found.origin),
                        "look at the machine that it lies on, or name an image")  # fmt: skip
 
-    def scanned(self, sizes: Mapping[str, int], use: Use) -> Mapping[str, Missing]:
-        """Read these large files by position; the answer holds those that could not be, and why."""
-        if not sizes:
-            return {}
-        if not self.scans:
-            missing = Missing(Cause.UNREACHED, "only with --deep: the file would have to be downloaded",
-                              self.seen(next(iter(sizes)), "not read"), "add --deep")  # fmt: skip
-            return dict.fromkeys(sizes, missing)
-        return visit(self.look.tree, sizes, use)
+    def size(self, path: str) -> int | None:
+        """Of a file; None: it is not there."""
+        folder, _, name = path.rpartition("/")
+        entry = self.files(folder).get(name)
+        return None if entry is None else entry.size
+
+    def linked(self, path: str) -> bool:
+        """Whether a folder on the way to it is a link to another."""
+        folder = path.rpartition("/")[0]
+        while folder:
+            above, _, name = folder.rpartition("/")
+            children = self.look.children(above)
+            if children is not None and name in children.linked:
+                return True
+            folder = above
+        return False
 
     def everywhere(self, wanted: str) -> Iterator[str]:
         """Paths of all files of an image whose names begin so; of other trees none: they cost too much to walk."""

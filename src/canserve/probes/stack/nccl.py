@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from canserve.facts import Evidence, Fact, Known, Missing, partial
-from canserve.probes.gpu_code.elf import FormError
-from canserve.probes.stack.constants import NCCL, said
+from canserve.probes.stack.constants import NCCL, Asked
 from canserve.probes.stack.ground import LIBRARIES, Ground
 from canserve.rules.stack import bound
 from canserve.subjects.gpu_code import Extension
 from canserve.subjects.stack import Loaded, Tool
 from canserve.trees.names import below, unreadable
-from canserve.trees.positions import Positions
 
 STEM = "libnccl.so"
 SONAME = "libnccl.so.2"
@@ -30,29 +28,38 @@ _CONF = re.compile(r"^\s*(/[^\s#]{1,400})", re.MULTILINE)
 MAX_CONFS = 100
 
 
-def nccl_copies(ground: Ground) -> Fact[tuple[Tool, ...]]:
-    """Every ``libnccl.so.2`` where libraries usually lie; of an image wherever it lies."""
+def nccl_files(ground: Ground) -> Mapping[str, Asked]:
+    """Every ``libnccl.so.2`` where libraries usually lie, of an image wherever it lies; each file once."""
     sizes: dict[str, int] = {}
     for path in (*_usual(ground), *ground.everywhere(STEM)):
-        folder, _, name = path.rpartition("/")
-        entry = ground.files(folder).get(name)
-        if entry is not None and name.startswith(SONAME) and len(sizes) < MAX_COPIES:
-            sizes[path] = entry.size
-    sizes = {path: size for path, size in sizes.items() if path.endswith(SONAME) or _short(path) not in sizes}
-    versions = _versions(ground, sizes)
-    looks: tuple[Evidence, ...] = ground.seen("usual folders of libraries", f"{len(sizes)} x {SONAME}")
-    gap = ground.look.gap(below(LIBRARIES[0], SONAME)) if ground.system else None
-    if gap is not None and not sizes:
-        return gap
-    looks = tuple(map(partial, looks)) if gap is not None else looks
-    for version in versions.values():
-        looks += version.evidence
-    return Known(tuple(Tool(path, versions[path]) for path in sizes), looks)
+        size = ground.size(path)
+        if size is not None and path.rpartition("/")[2].startswith(SONAME) and len(sizes) < MAX_COPIES:
+            sizes[path] = size
+    short = {path: size for path, size in sizes.items() if path.endswith(SONAME) or _short(path) not in sizes}
+    real = {path: size for path, size in short.items() if not ground.linked(path)}
+    again = {(path.rpartition("/")[2], size) for path, size in real.items()}
+    rest = {path: size for path, size in short.items() if (path.rpartition("/")[2], size) not in again}
+    return {path: Asked(size, NCCL) for path, size in (real | rest).items()}
 
 
 def _short(path: str) -> str:
     """The name that the loader asks for, of a file under its long one."""
     return below(path.rpartition("/")[0], SONAME)
+
+
+def nccl_copies(ground: Ground, told: Mapping[str, Fact[str]]) -> Fact[tuple[Tool, ...]]:
+    """Every copy with its release: by its own words where large files may be read, else by names around it."""
+    found: list[Tool] = []
+    looks: tuple[Evidence, ...] = ()
+    for path, own in told.items():
+        version = own if isinstance(own, Known) else _by_names(ground, path) or own
+        found.append(Tool(path, version))
+        looks += version.evidence
+    looks = (*ground.seen("usual folders of libraries", f"{len(found)} x {SONAME}"), *looks)
+    gap = ground.look.gap(below(LIBRARIES[0], SONAME)) if ground.system else None
+    if gap is not None and not found:
+        return gap
+    return Known(tuple(found), tuple(map(partial, looks)) if gap is not None else looks)
 
 
 def _usual(ground: Ground) -> Iterator[str]:
@@ -77,27 +84,6 @@ def _usual(ground: Ground) -> Iterator[str]:
             folders.append(posixpath.dirname(inner))
     for folder in dict.fromkeys(folders):
         yield from (below(folder, name) for name in ground.files(folder) if name.startswith(STEM))
-
-
-def _versions(ground: Ground, sizes: Mapping[str, int]) -> Mapping[str, Fact[str]]:
-    """Each copy's release: by its own words where large files may be read, else by names around it."""
-    told: dict[str, Fact[str]] = {}
-
-    def use(path: str, file: Positions) -> None:
-        try:
-            version = said(file, NCCL)
-        except FormError as error:
-            told[path] = unreadable(ground.subject, path, str(error))
-            return
-        named = Known(version, ground.seen(path, f"NCCL version {version}")) if version else None
-        told[path] = named or unreadable(ground.subject, path, "it does not say its version")
-
-    failed = ground.scanned(sizes, use)
-    for path in sizes:
-        own = told.get(path) or failed.get(path)
-        if not isinstance(own, Known):
-            told[path] = _by_names(ground, path) or own or unreadable(ground.subject, path, "not read")
-    return told
 
 
 def _by_names(ground: Ground, path: str) -> Fact[str] | None:
@@ -149,6 +135,14 @@ def nccl_loaded(ground: Ground, copies: Fact[tuple[Tool, ...]]) -> Fact[Loaded |
     seen = ground.seen("the loader's folders", f"no {SONAME}")
     unsaid = unreadable(ground.subject, it.shown, because)
     return Known(Loaded(None, unsaid, because), wanting.evidence + seen)
+
+
+def _same(ground: Ground, place: str, known: Iterable[Tool]) -> Tool:
+    """A copy under another path to it: through a folder that is a link."""
+    for tool in known:
+        if tool.path.endswith(SONAME) and ground.size(tool.path) == ground.size(place):
+            return Tool(place, tool.version)
+    return Tool(place, unreadable(ground.subject, place, "its release was not read"))
 
 
 def _wanting(ground: Ground) -> Fact[_Wanting | None]:

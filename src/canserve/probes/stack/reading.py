@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from canserve.engines.requirements import requirement
+from canserve.engines.sources import Notes
 from canserve.facts import Fact, Known, Missing
 from canserve.probes.discover.metadata import read_metadata
 from canserve.probes.stack import kernels, nccl, releases, system, tools
+from canserve.probes.stack.constants import Means
+from canserve.probes.stack.constants import releases as releases_of
 from canserve.probes.stack.ground import Ground
 from canserve.subjects.stack import Stack
 from canserve.trees.names import unreached
@@ -20,9 +23,16 @@ def alone(subject: str) -> Stack:
     return Stack(**dict.fromkeys(Stack.__dataclass_fields__, missing))
 
 
-def read_stack(ground: Ground) -> Stack:
-    """Read all of it. Never raises for what the files hold."""
-    copies = nccl.nccl_copies(ground)
+def read_stack(ground: Ground, content: str | None = None, notes: Notes | None = None) -> Stack:
+    """Read all of it. Never raises for what the files hold.
+
+    ``content``: digest of the image, under which ``notes`` keeps what large files say of themselves.
+    """
+    asked = nccl.nccl_files(ground), tools.assemblers(ground), system.libc_file(ground)
+    means = Means(ground.look.tree, ground.subject, ground.scans, content, notes)
+    told = releases_of(means, {path: each for group in asked for path, each in group.items()})
+    of_nccl, of_triton, of_libc = ({path: told[path] for path in group} for group in asked)
+    copies = nccl.nccl_copies(ground, of_nccl)
     return Stack(
         torch_cuda=releases.torch_cuda(ground),
         torch_requires_nccl=_required(ground),
@@ -31,14 +41,14 @@ def read_stack(ground: Ground) -> Stack:
         nccl=copies,
         nccl_loaded=nccl.nccl_loaded(ground, copies),
         ray=ground.found.installed_version("ray"),
-        triton=tools.triton(ground),
+        triton=tools.triton(ground, of_triton),
         nvcc=tools.nvcc(ground),
         c_compiler=tools.c_compiler(ground),
         python_header=tools.python_header(ground),
         ninja=tools.ninja(ground),
         kernels=kernels.kernels(ground),
         system=system.system(ground),
-        libc=system.libc(ground),
+        libc=system.libc(ground, of_libc),
         started=system.started(ground),
         pins=system.pins(ground),
     )

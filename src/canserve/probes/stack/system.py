@@ -7,13 +7,11 @@ import shlex
 from collections.abc import Mapping
 
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.probes.gpu_code.elf import FormError
-from canserve.probes.stack.constants import LIBC, said
+from canserve.probes.stack.constants import LIBC, Asked
 from canserve.probes.stack.ground import LIBRARIES, Ground
 from canserve.rules.stack import bound
 from canserve.subjects.stack import Started
 from canserve.trees.names import below, printable, unreadable
-from canserve.trees.positions import Positions
 
 _NAME = re.compile(r"""^PRETTY_NAME=["']?([^"'\n]{1,200})["']?\s*$""", re.MULTILINE)
 _DPKG = re.compile(
@@ -41,44 +39,40 @@ def system(ground: Ground) -> Fact[str | None]:
     return Known(None, ground.seen("etc/os-release", "no such file"))
 
 
-def libc(ground: Ground) -> Fact[str | None]:
+def libc_file(ground: Ground) -> Mapping[str, Asked]:
+    """The library itself, where nothing else says its release."""
+    if not ground.system or isinstance(_stated_libc(ground), Known):
+        return {}
+    for folder in LIBRARIES:
+        path = below(folder, "libc.so.6")
+        if (size := ground.size(path)) is not None:
+            return {path: Asked(size, LIBC)}
+    return {}
+
+
+def libc(ground: Ground, told: Mapping[str, Fact[str]]) -> Fact[str | None]:
     """By the library's own name, the list of packages, or the library's own words."""
     if not ground.system:
         return ground.outside()
+    stated = _stated_libc(ground)
+    own = next(iter(told.values()), None)
+    if isinstance(stated, Known) or own is None:
+        return stated
+    return own if isinstance(own, Missing) else Known(own.value, own.evidence)
+
+
+def _stated_libc(ground: Ground) -> Fact[str | None]:
     for folder in LIBRARIES:
         for name in ground.files(folder):
             if match := _OLD.fullmatch(name):
                 return Known(match[1], ground.seen(below(folder, name), "its name"))
+            if name.startswith("ld-musl-"):
+                return Known("musl", ground.seen(below(folder, name), "musl's loader"))
     listed = ground.text("var/lib/dpkg/status")
     if isinstance(listed, Known) and listed.value and (match := _DPKG.search(listed.value)):
         return Known(match[1], ground.seen("var/lib/dpkg/status", f"libc6 {match[1]}"))
-    return _by_itself(ground)
-
-
-def _by_itself(ground: Ground) -> Fact[str | None]:
-    for folder in LIBRARIES:
-        files = ground.files(folder)
-        if any(name.startswith("ld-musl-") for name in files):
-            return Known("musl", ground.seen(folder, "musl's loader"))
-        if (entry := files.get("libc.so.6")) is None:
-            continue
-        path = below(folder, "libc.so.6")
-        told: dict[str, Fact[str | None]] = {}
-
-        def use(name: str, file: Positions, told: dict[str, Fact[str | None]] = told) -> None:
-            try:
-                version = said(file, LIBC)
-            except FormError as error:
-                told[name] = unreadable(ground.subject, name, str(error))
-                return
-            if version is None:
-                told[name] = unreadable(ground.subject, name, "it does not say its version")
-                return
-            told[name] = Known(version, ground.seen(name, f"release {version}"))
-
-        failed = ground.scanned({path: entry.size}, use)
-        return told.get(path) or failed[path]
-    return unreadable(ground.subject, "usr/lib", "no libc was found in the usual folders")
+    gap = ground.look.gap(below(LIBRARIES[0], "libc.so.6"))
+    return gap or unreadable(ground.subject, LIBRARIES[0], "no libc was found in the usual folders")
 
 
 def started(ground: Ground) -> Fact[Started]:

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 
 from canserve.facts import Fact, Known, Missing
 from canserve.probes.discover.environment import Located
-from canserve.probes.gpu_code.elf import FormError
-from canserve.probes.stack.constants import PTXAS, said
+from canserve.probes.stack.constants import PTXAS, Asked
 from canserve.probes.stack.ground import Ground, first_known
 from canserve.probes.stack.releases import toolkit_version
 from canserve.rules.stack import assembler_variables, named_assemblers
 from canserve.subjects.stack import Tool, Triton
 from canserve.trees.names import below, unreadable
-from canserve.trees.positions import Positions
 
 _ASSEMBLERS = ("backends/nvidia/bin", "third_party/cuda/bin")
 """Folders of Triton's package in which releases have had their programs."""
@@ -24,8 +22,30 @@ _NO_COMPILER = "Failed to find C compiler"
 _NVCC = re.compile(r"nvidia_cuda_nvcc(?:_cu\d{2})?-([\d.]{1,20})(?:\.post\d+)?\.dist-info")
 
 
-def triton(ground: Ground) -> Fact[Triton | None]:
-    """Triton beside the engine."""
+def assemblers(ground: Ground) -> Mapping[str, Asked]:
+    """Triton's own, and those that variables of an image name; Triton passes over one that is not there."""
+    located = ground.found.installed("triton")
+    found: dict[str, Asked] = {}
+    if isinstance(located, Missing) or located.value is None:
+        return found
+    for inner in _ASSEMBLERS:
+        folder = below(located.value.package.path, inner)
+        for name, entry in ground.files(folder).items():
+            if name in named_assemblers():
+                found[below(folder, name)] = Asked(entry.size, PTXAS)
+    for path in _named(ground).values():
+        found[path] = Asked(ground.size(path) or 0, PTXAS)
+    return found
+
+
+def _named(ground: Ground) -> Mapping[str, str]:
+    """By variable, the program that it names."""
+    paths = {each: ground.inner(ground.variables.get(each, "")) for each in assembler_variables()}
+    return {each: path for each, path in paths.items() if path and ground.look.is_file(path)}
+
+
+def triton(ground: Ground, told: Mapping[str, Fact[str]]) -> Fact[Triton | None]:
+    """Triton beside the engine. ``told``: what its assemblers say of themselves."""
     located = ground.found.installed("triton")
     if isinstance(located, Missing):
         return located
@@ -33,54 +53,14 @@ def triton(ground: Ground) -> Fact[Triton | None]:
         return Known(None, located.evidence)
     version = ground.found.installed_version("triton")
     own: Fact[str] = version if isinstance(version, Missing) else Known(version.value or "", version.evidence)
-    assemblers, named = _assemblers(ground, located.value), _named(ground)
-    found = Triton(own, assemblers, named, _compiles(ground, located.value))
+    folder = located.value.package.path
+    brought = tuple(Tool(path, each) for path, each in told.items() if path.startswith(f"{folder}/"))
+    named = {each: Tool(path, told[path]) for each, path in _named(ground).items() if path in told}
+    found = Triton(own, brought, named, _compiles(ground, located.value))
     looks = own.evidence
-    for tool in (*assemblers, *named.values()):
+    for tool in (*brought, *named.values()):
         looks += tool.version.evidence
     return Known(found, tuple(dict.fromkeys((*looks, *found.compiles.evidence))))
-
-
-def _assemblers(ground: Ground, located: Located) -> tuple[Tool, ...]:
-    sizes: dict[str, int] = {}
-    for inner in _ASSEMBLERS:
-        folder = below(located.package.path, inner)
-        for name, entry in ground.files(folder).items():
-            if name in named_assemblers():
-                sizes[below(folder, name)] = entry.size
-    versions = versions_of(ground, sizes)
-    return tuple(Tool(path, versions[path]) for path in sizes)
-
-
-def _named(ground: Ground) -> Mapping[str, Tool]:
-    """Assemblers that variables of an image name; Triton passes over one that is not there."""
-    paths = {variable: path for variable in assembler_variables()
-             if (path := ground.inner(ground.variables.get(variable, ""))) and ground.look.is_file(path)}  # fmt: skip
-    sizes = {
-        path: ground.files(path.rpartition("/")[0])[path.rpartition("/")[2]].size for path in paths.values()
-    }
-    versions = versions_of(ground, sizes)
-    return {variable: Tool(path, versions[path]) for variable, path in paths.items()}
-
-
-def versions_of(ground: Ground, sizes: Mapping[str, int]) -> Mapping[str, Fact[str]]:
-    """Of NVIDIA's programs, by their own constants."""
-    told: dict[str, Fact[str]] = {}
-
-    def use(path: str, file: Positions) -> None:
-        try:
-            version = said(file, PTXAS)
-        except FormError as error:
-            told[path] = unreadable(ground.subject, path, str(error))
-            return
-        named = Known(version, ground.seen(path, f"release {version}")) if version else None
-        told[path] = named or unreadable(ground.subject, path, "it does not say its release")
-
-    failed = ground.scanned(sizes, use)
-    return {
-        path: told.get(path) or failed.get(path) or unreadable(ground.subject, path, "not read")
-        for path in sizes
-    }
 
 
 def _compiles(ground: Ground, located: Located) -> Fact[bool]:
