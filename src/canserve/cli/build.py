@@ -28,7 +28,8 @@ from canserve.facts import Missing
 def command(target: str, form: str, whole: bool, deep: bool, **quietly: bool) -> int:
     """What one build offers, by its own files.
 
-    BUILD is a release (NAME==VERSION), a wheel, a virtual environment, a source tree, an image
+    BUILD is a release (NAME==VERSION), a wheel, a virtual environment or source tree (elsewhere:
+    MACHINE:/PATH), an image
     (oci:FOLDER, oci-archive:FILE, docker-archive:FILE, docker://HOST/REPOSITORY:TAG; held by an engine:
     docker-daemon:IMAGE or podman:IMAGE, then @MACHINE) or a container (container://NAME@MACHINE).
 

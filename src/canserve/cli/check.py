@@ -81,7 +81,7 @@ def command(**chosen: Any) -> int:
     """Say whether these builds will serve MODEL.
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A BUILD is a release (NAME==VERSION), a wheel,
-    a virtual environment, a source tree, an image (oci:FOLDER, oci-archive:FILE, docker-archive:FILE,
+    a virtual environment or source tree (elsewhere: MACHINE:/PATH), an image (oci:FOLDER, oci-archive:FILE, docker-archive:FILE,
     docker://HOST/REPOSITORY:TAG; held by an engine: docker-daemon:IMAGE or podman:IMAGE, then @MACHINE) or a
     container (container://NAME@MACHINE), read where it is and never run. A MACHINE is `local`, an ssh destination, a cluster file, or
     a profile (`canserve machine --list` names them); machines are looked at unless --offline is given.
