@@ -192,7 +192,7 @@ def control_socket() -> str | None:
         return None
     private = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
     # A socket's path has 104 bytes on some systems; ssh appends 17 of its own, and %C stands for 40.
-    fits = len(str(folder)) <= 40 and re.fullmatch(r"[A-Za-z0-9/_.-]+", str(folder)) is not None
+    fits = len(str(folder)) <= 45 and re.fullmatch(r"[A-Za-z0-9/_.-]+", str(folder)) is not None
     return f"{folder}/%C" if private and fits else None
 
 
