@@ -22,6 +22,7 @@ COMMANDS = (
     "build",
     "model",
     "machine",
+    "diagnose",
     "checks",
     "schema",
     "cache",

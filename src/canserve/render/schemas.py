@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from canserve.render.candidates_shapes import CandidatesShape
+from canserve.render.diagnosis_shapes import DiagnoseShape
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
@@ -24,6 +25,7 @@ SHAPES: dict[str, type] = {
     "build": BuildShape,
     "model": ModelOutputShape,
     "machine": MachineOutputShape,
+    "diagnose": DiagnoseShape,
     "checks": CheckListShape,
     "since": SinceShape,
     "matrix": MatrixShape,

@@ -1,0 +1,53 @@
+"""``diagnose``: from the logs of a deployment to the first cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from canserve.api import SpecError
+from canserve.checks.diagnosis.judge import diagnose as judge
+from canserve.checks.diagnosis.log import Reading
+from canserve.probes.logs.matching import Matcher
+from canserve.probes.logs.opening import read_path, read_stream
+from canserve.rules.failures import Knowledge, knowledge
+from canserve.subjects.diagnosis import Diagnosis
+
+
+def _silent(message: str) -> None:
+    del message
+
+
+@cache
+def shipped_matcher() -> Matcher:
+    """The shipped rows, compiled once."""
+    return Matcher(knowledge())
+
+
+def diagnose(path: str | Path, *, progress: Callable[[str], None] | None = None) -> Diagnosis:
+    """What a log, or a folder with the logs and stack dumps of one deployment, comes down to.
+
+    Raises SpecError when there is no such file or folder.
+    """
+    matcher = shipped_matcher()
+    try:
+        readings = read_path(Path(path), matcher, progress or _silent)
+    except OSError as error:
+        raise SpecError(
+            f"{path}: {error.strerror or error}",
+            "name a log, a folder of one deployment's logs, or - for a pipe",
+        ) from error
+    return judged(readings, matcher.knowledge)
+
+
+def diagnose_stream(stream: BinaryIO) -> Diagnosis:
+    """What comes through a pipe, read up to its end."""
+    matcher = shipped_matcher()
+    return judged([read_stream(stream, matcher)], matcher.knowledge)
+
+
+def judged(readings: Sequence[Reading], rows: Knowledge) -> Diagnosis:
+    """The pure part: from what was read to the answer."""
+    return judge(readings, rows)

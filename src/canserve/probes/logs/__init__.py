@@ -1,0 +1,1 @@
+"""Logs and stack dumps of a deployment: streamed, never held whole."""
