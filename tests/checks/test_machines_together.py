@@ -26,6 +26,7 @@ from machine_world import (
     said,
 )
 
+from canserve.api.deployed import together
 from canserve.checks.machines import CHECKS, for_serving, judge
 from canserve.checks.machines.pinned import picks
 from canserve.facts import Cause
@@ -289,6 +290,14 @@ def test_what_runs_now_decides_no_plan() -> None:
     findings, _ = for_serving(cluster(second=busy))
     assert all(isinstance(finding.verdict, Yes) for finding in findings)
     assert {"gpu-free", "rdma-in-container", "container-engine-usable"}.isdisjoint(f.check for f in findings)
+
+
+def test_of_one_machine_nothing_is_said_together() -> None:
+    both = cluster(second=machine(11, own_name=OwnName("s", ("127.0.1.1",))))
+    findings, _ = together(both.nodes)
+    verdicts = {finding.check: finding.verdict for finding in findings}
+    assert isinstance(verdicts["hostname-not-loopback"], No) and findings[0].about == "head, second"
+    assert together(both.nodes[1:]) == ((), ())
 
 
 def test_lists_of_names_in_settings() -> None:

@@ -138,3 +138,23 @@ def test_a_machine_that_cannot_be_reached_is_unknown(spark: Loopback, tmp_path: 
     assert run("machine", "no-such-machine.invalid", "--save", str(saved)).returncode == 3
     assert "look" not in saved.read_text().split("[nodes.", 1)[1]  # it is looked at when the file is used
     assert run("machine", str(saved), "--save", str(saved)).returncode == 2
+
+
+def test_plans_over_machines_that_were_looked_at_say_whether_they_go_together(
+    spark: Loopback, root: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text('[nodes.head]\naddress = "spark-1"\n[nodes.second]\naddress = "spark-2"\n')
+    model = str(root / "examples" / "founding" / "model")
+    done = run("plan", model, "--on", str(file), "--format", "json", **path(spark))
+    plans = json.loads(done.stdout)["plans"]
+    over_two = [plan for plan in plans if len({rank["machine"] for rank in plan["ranks"]}) == 2]
+    assert over_two, done.stderr
+    judged = {finding["check"]: finding for finding in over_two[0]["findings"]}
+    # One sshd under two names: both machines have the same address, which joins nothing.
+    assert judged["reachable"]["verdict"] == "yes" and judged["interfaces-agree"]["verdict"] == "unknown"
+    assert "gpu-free" not in judged and judged["reachable"]["about"] == "head, second"
+    profiles = run("plan", model, "--on", "2xprofile:dgx-spark", "--format", "json")
+    best = json.loads(profiles.stdout)["plans"][0]
+    assert not {"reachable", "interfaces-agree"} & {finding["check"] for finding in best["findings"]}
+    assert any(each["check"] == "interfaces-agree" for each in best["skipped"])
