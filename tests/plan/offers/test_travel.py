@@ -12,6 +12,7 @@ from canserve.facts import Known
 from canserve.plan.offers.held import on_machines
 from canserve.plan.offers.offer import Layer, Offer
 from canserve.plan.offers.travel import Travel, of_build, of_weights
+from canserve.probes.machine import read_nodes
 from canserve.probes.model import read_model
 from canserve.subjects.cluster import Node
 from canserve.subjects.host import CachedModel, Container
@@ -34,6 +35,12 @@ def test_an_image_in_a_registry_by_the_layers_that_are_there() -> None:
     assert bounds(of_build(offer, node("one", [image("unlisted"), image("x", "a")]))) == (0, 3200)
     assert bounds(of_build(offer, node("one", REFUSED))) == (0, 3210)
     assert "permission denied" in of_build(offer, node("one", REFUSED)).why
+
+
+def test_on_a_kind_of_machine_lies_nothing(model: Model) -> None:
+    (profile,) = read_nodes(["profile:dgx-spark"])
+    offer = Offer("docker://h/x:1", "tag", packed=PACKED, layers=tuple(layer.digest for layer in PACKED))
+    assert bounds(of_build(offer, profile)) == (3210, 3210) and bounds(of_weights(model, profile)) == (100, 100)
 
 
 def test_an_image_of_another_machine_by_its_size() -> None:

@@ -82,7 +82,7 @@ def _of_image(offer: Offer, node: Node) -> Travel:
     if offer.packed is not None:
         most = Bytes(sum(layer.size.count for layer in offer.packed if layer.digest not in held.value))
         said = f"{said}, packed"
-    if any(image.layers is None for image in _value(node.machine.images)):
+    if node.address is not None and any(image.layers is None for image in _value(node.machine.images)):
         return Travel(NOTHING, most, f"{said}; of some image there the layers are not told")
     if most is None:
         return unknown(f"{said}; its size is not known")
@@ -100,6 +100,8 @@ def _value(images: Fact[tuple[HeldImage, ...]]) -> tuple[HeldImage, ...]:
 def _layers_on(node: Node) -> Fact[frozenset[str]]:
     """What lies in one engine may have to be copied into another, but not over a network."""
     images = node.machine.images
+    if node.address is None:
+        return Known(frozenset())  # a kind of machine, on which nothing lies
     if isinstance(images, Missing):
         return images
     return Known(frozenset(layer for image in images.value for layer in image.layers or ()), images.evidence)
@@ -116,7 +118,7 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
         if node.address == "local" and _with_weights(model):
             return exactly(NOTHING, "they lie where the model was named")
         return Travel(NOTHING, whole, "under which name its cache would hold the model was not said")
-    cached = node.machine.cached_models
+    cached = node.machine.cached_models if node.address is not None else Known(())
     if isinstance(cached, Missing):
         return Travel(NOTHING, whole, f"its Hub cache is not known: {cached.why}")
     found = _stored(sought, cached.value)

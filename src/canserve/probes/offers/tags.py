@@ -123,5 +123,5 @@ def measured(offer: Offer, place: Place, arch: str | None) -> Offer:
         size=Bytes(sum(layer.size for layer in layers)),
         packed=packed,
         layers=unpacked or None,
-        date=pulled.config.created,
+        date=pulled.config.created or offer.date,
     )
