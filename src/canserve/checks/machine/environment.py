@@ -10,7 +10,6 @@ from ipaddress import ip_address
 
 from canserve.checks.case import Case
 from canserve.checks.machine.stated import machine_of, read_around
-from canserve.checks.machines.pinned import picks
 from canserve.checks.reader import Check, Reader
 from canserve.facts import Known
 from canserve.rules import stack as rules
@@ -106,6 +105,8 @@ def _addresses(interfaces: Iterable[Interface] | None) -> frozenset[str] | None:
 
 
 def _interface(name: str, value: str, interfaces: Iterable[Interface] | None) -> Unknown | str | None:
+    from canserve.checks.machines.pinned import picks  # with it come all checks of machines
+
     if not value:
         return None
     if interfaces is None:
