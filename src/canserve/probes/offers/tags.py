@@ -56,7 +56,7 @@ def _split(spec: str) -> tuple[str, str]:
 
 def _listed(registry: Registry) -> tuple[list[str], str | None]:
     """All tags, and why the list is cut, if it is."""
-    base = registry.reference.base
+    base = registry.base
     url: str | None = f"{base}/tags/list?n=1000"
     found: dict[str, None] = {}
     for _ in range(MAX_PAGES):
