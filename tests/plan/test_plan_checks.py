@@ -16,6 +16,7 @@ from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.layout import Layout, Question, hosts, layouts
 from canserve.subjects.launch import Process, Start
 from canserve.subjects.parallel import Parallel
+from canserve.subjects.stack import Stack
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
 LOOK = (Evidence("vllm==1.0", "arg_utils.py:1", "flags"),)
@@ -66,6 +67,20 @@ def test_what_overrides_the_config_is_not_judged(case: Case) -> None:
 def test_a_layout_that_can_be_started(case: Case) -> None:
     verdict = judged(launcher.CHECK, case, start=Known(START))
     assert isinstance(verdict, Yes) and "2 processes" in verdict.because
+
+
+def test_what_is_started_with_ray_needs_ray(case: Case) -> None:
+    first = Process("head", (), ("ray", "start", "--head"))
+    by_ray = Known(Start((first, *START.processes)), LOOK)
+    for installed, verdict in ((Known("2.60.0", LOOK), Yes), (Known(None, LOOK), No)):
+        build = replace(case.build, stack=Stack(ray=installed))
+        found = judged(launcher.CHECK, replace(case, build=build), start=by_ray)
+        assert isinstance(found, verdict), found
+        assert isinstance(judged(launcher.CHECK, replace(case, build=build), start=Known(START)), Yes)
+    unseen = judged(launcher.CHECK, case, start=by_ray)
+    assert isinstance(unseen, Yes) and "ray" in unseen.needs[0]
+    requiring = replace(case, build=replace(case.build, launchers=Known(("ray",), LOOK)))
+    assert judged(launcher.CHECK, requiring, start=by_ray) == replace(unseen, needs=())
 
 
 def test_one_that_cannot_and_one_that_nobody_wrote_down(case: Case) -> None:

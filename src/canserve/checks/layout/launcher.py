@@ -24,8 +24,11 @@ def run(reader: Reader, case: Case) -> Verdict:
     by_ray = any(process.argv[:1] == ("ray",) for process in found.value.processes)
     if by_ray and (verdict := _without_ray(reader, case)) is not None:
         return verdict
+    needs: tuple[str, ...] = ()
+    if by_ray and isinstance(case.build.stack.ray, Missing) and not _brings_ray(reader, case):
+        needs = ("ray installed beside the build on every machine",)
     count = len(found.value.processes)
-    return Yes("one process starts it" if count == 1 else f"{count} processes start it")
+    return Yes("one process starts it" if count == 1 else f"{count} processes start it", needs)
 
 
 def _without_ray(reader: Reader, case: Case) -> No | None:
@@ -39,6 +42,12 @@ def _without_ray(reader: Reader, case: Case) -> No | None:
         "it is started with Ray, which is not installed beside the build",
         "install ray there on every machine, or use a build that brings it",
     )
+
+
+def _brings_ray(reader: Reader, case: Case) -> bool:
+    """Whether the build requires Ray, so that installing it installs that."""
+    launchers = reader.try_read(case.build.launchers)
+    return launchers is None or "ray" in launchers
 
 
 CHECK = Check(

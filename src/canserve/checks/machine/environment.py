@@ -28,21 +28,21 @@ def pins_none(reader: Reader, case: Case) -> Verdict:
     interfaces = machine_of(case).interfaces
     known = reader.read(interfaces) if isinstance(interfaces, Known) else None
     needs: list[str] = []
-    doubt: Unknown | None = None
+    doubts: list[Unknown] = []
     for name, (kind, value) in bound.items():
         verdict = _address(name, value, known) if kind == "address" else _interface(name, value, known)
         match verdict:
             case No():
                 return verdict
             case Unknown():
-                doubt = verdict if doubt is None else doubt
+                doubts.append(verdict)
             case str():
                 needs.append(verdict)
             case None:
                 pass
     shown = ", ".join(f"{name}={value}" for name, (_, value) in bound.items())
-    if doubt is not None:
-        return doubt
+    if doubts:
+        return Unknown("; ".join(each.because for each in doubts), doubts[0].ask)
     return Yes(f"what its variables bind it to is on the machine: {shown}", tuple(needs))
 
 
@@ -53,7 +53,7 @@ def _bound(pins: Mapping[str, str], engine: str) -> Mapping[str, tuple[str, str]
         row = rules.bound(name)
         if row is not None and rules.heeded(row, engine) and row.text("binds") in {"address", "interface"}:
             found[name] = (row.text("binds"), value)
-    return found
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))  # addresses before interfaces
 
 
 def _override(name: str) -> str:
