@@ -22,6 +22,8 @@ from images import Member, config_of, layer, packed, sha
 from web_server import Behaviour, Handler, Site, page, ranged
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+FILES: dict[str, Member] = {f"vllm/m{number}.py": b"x = %d\n" % number * 5000 for number in range(60)}
+"""A small package."""
 INDEX = "application/vnd.oci.image.index.v1+json"
 
 

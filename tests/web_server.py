@@ -21,6 +21,7 @@ class Request:
 
     path: str
     headers: dict[str, str]
+    body: bytes = b""
 
     @property
     def range(self) -> str | None:
@@ -47,11 +48,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.site.requests.append(Request(self.path, headers))
+        body = self.rfile.read(int(headers.get("content-length", "0")))
+        self.site.requests.append(Request(self.path, headers, body))
         try:
             self.site.routes.get(self.path.partition("?")[0], status(404))(self)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    do_POST = do_GET  # noqa: N815 - the name is the base class's
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
         """Quiet."""

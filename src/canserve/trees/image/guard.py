@@ -23,6 +23,8 @@ from canserve.trees.web.client import Web, WebError
 
 CLIENT = "canserve"
 """Who asks, in token requests."""
+_BEARER = re.compile(r"(?:^|,\s*)bearer\s+(.*)", re.IGNORECASE)
+_BASIC = re.compile(r"(?:^|,\s*)basic(?:\s|$)", re.IGNORECASE)
 _FIELD = re.compile(r'([a-z_]+)="([^"]*)"')
 
 
@@ -44,15 +46,15 @@ class Guard:
         """Do what a challenge says: a token of a server it names, or the login itself. Raises TreeError."""
         if self.found is None:
             self.found = login_for(self._host, repository=self._repository)
-        scheme, _, rest = challenge.partition(" ")
-        if scheme.lower() == "basic":
+        bearer = _BEARER.search(challenge)
+        if bearer is None and _BASIC.search(challenge):
             if self.found.login:
                 self._web.authorize(self._prefix, basic(self.found.login))
             return
-        fields = dict(_FIELD.findall(rest))
+        fields = dict(reversed(_FIELD.findall(bearer[1]))) if bearer else {}  # the first of each name
         realm = fields.get("realm", "")
         parts = urlsplit(realm)
-        if scheme.lower() != "bearer" or parts.scheme not in {"http", "https"} or not parts.path:
+        if parts.scheme not in {"http", "https"} or not parts.path:
             raise TreeError(unreadable(self._host, "", "the registry asks for an unknown kind of login"))
         asked = {"scope": fields.get("scope") or f"repository:{self._repository}:pull"}
         if "service" in fields:

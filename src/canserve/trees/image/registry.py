@@ -205,4 +205,5 @@ class Registry:
         if "CERTIFICATE_VERIFY_FAILED" in error.why:
             ask = f"put the authority's certificate into /etc/containers/certs.d/{self._host}/ca.crt"
             return replace(found, ask=ask)
-        return replace(found, ask="try again later") if error.status == 429 else found
+        ask = f"try again, or see whether {self._host} can be reached from here"
+        return replace(found, ask="try again later" if error.status == 429 else error.ask or ask)

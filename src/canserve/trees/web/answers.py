@@ -53,7 +53,8 @@ def expect(response: httpx.Response, wanted: int) -> None:
             ask = "put the login into pip's configuration (index-url or netrc)"
         error = WebError(Cause.UNAVAILABLE, f"{shown(str(response.url))}: {status_line(response)}", got, ask)
         error.place = str(response.url)
-        error.challenge = response.headers.get("www-authenticate", "")[:2000] if got == 401 else None
+        challenge = response.headers.get("www-authenticate", "")[:2000]
+        error.challenge = challenge if got == 401 and challenge else None
         raise error
 
 
