@@ -23,7 +23,7 @@ from canserve.trees.index.opening import open_remote
 from canserve.trees.index.pip_config import pip_config
 from canserve.trees.tree import Tree
 from canserve.trees.web.client import Web
-from images import docker_archive, layer
+from images import PLAIN, docker_archive, layer
 from lab.spaces import LabError
 
 PACKAGES = "usr/local/lib/python3.12/dist-packages"
@@ -93,7 +93,7 @@ def release(requirement: str) -> Tree:
 
 def saved_image(path: Path, parts: tuple[Part, ...], tag: str) -> Path:
     """The image as ``docker save`` writes it: a base that can run, then a layer for each part."""
-    return docker_archive(path, [base(), *(packed(part.members()) for part in parts)], tag)
+    return docker_archive(path, [base(), *(packed(part.members()) for part in parts)], tag, PLAIN)
 
 
 def base() -> bytes:

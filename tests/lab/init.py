@@ -210,6 +210,8 @@ def desk(told: dict[str, Any]) -> None:
     mount("-t", "sysfs", "sysfs", "/sys")
     layers = f"lowerdir={told['home']},upperdir={told['upper']},workdir={told['work']}"
     mount("-t", "overlay", "-o", layers, "overlay", told["home"])
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    Path(told["runtime"]).mkdir(mode=0o700)
 
 
 def bury() -> NoReturn:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,8 @@ Host spark-a spark-b
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking yes
 """
+RUNTIME = "/run/operator"
+"""In memory, on the operator's machine: where ssh keeps its sockets, on a path as short as they need it."""
 PROGRAMS = (
     "dockerd", "containerd", "runc", "docker", "sshd", "ip", "tc", "ethtool", "unshare", "nsenter", "setpriv",
     "pivot_root", "docker-registry", "busybox",
@@ -95,19 +97,14 @@ class Lab:
     ) -> subprocess.CompletedProcess[str]:
         """The command, as the operator runs it. A look that hangs raises subprocess.TimeoutExpired."""
         program = Path(sys.executable).with_name("canserve")
-        given = {"XDG_RUNTIME_DIR": self.runtime(), **(env or {})}
+        given = {"XDG_RUNTIME_DIR": RUNTIME, **(env or {})}
         return self.operator.run(str(program), *words, check=False, timeout=timeout, env=given)
 
-    def runtime(self) -> str:
-        """A short folder for ssh's open connections: nothing is shared with another lab, or with the user."""
-        folder = self.folder / "run"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return str(folder)
-
     def disconnect(self) -> None:
-        """End connections that ssh keeps open, so that the next look begins with a new one."""
-        with suppress(OSError):
-            shutil.rmtree(self.folder / "run")
+        """End the connections that ssh keeps open, so that the next look begins with a new one."""
+        for socket in sorted((Path(f"/proc/{self.operator.pid}/root") / RUNTIME[1:]).glob("canserve-*/*")):
+            there = Path(RUNTIME, socket.parent.name, socket.name)
+            self.operator.run("ssh", "-O", "exit", "-o", f"ControlPath={there}", "anybody", check=False)
 
     def delay(self, link: str, milliseconds: float, loss: float = 0.0) -> None:
         """A slow link: see ``Wires.delay``."""
@@ -173,7 +170,7 @@ def _operator(folder: Path) -> tuple[Space, Path]:
     upper, work, ssh = folder / "home", folder / "work", folder / "home" / ".ssh"
     for each in (upper, work, ssh):
         each.mkdir(mode=0o700)
-    told = {"home": home, "upper": str(upper), "work": str(work)}
+    told = {"home": home, "upper": str(upper), "work": str(work), "runtime": RUNTIME}
     return open_space("operator", "desk", told, folder / "operator.log"), Path(home) / ".ssh"
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass
+
+_JUMP = re.compile(r"(?P<host>(?:[^\s@:/%]+@)?[^\s@:/\[\]%]+)(?::(?P<port>[0-9]{1,5}))?")
+"""A jump host as ``ProxyJump`` takes it: ``user@host:port``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +27,51 @@ def settings(route: Route) -> tuple[str, ...]:
     return ("ssh", *_words(route), "-G", "--", route.destination)
 
 
-def shell(route: Route, connect: int, socket: str | None) -> tuple[str, ...]:
+def shell(route: Route, connect: int, socket: str | None, jumps: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A POSIX shell over there that reads its script from stdin.
 
     ``connect``: seconds until a connection must be there. ``socket``: path of a control socket, over which
-    further calls find the connection open; None: as the user's configuration has it.
+    further calls find the connection open; None: as the user's configuration has it. ``jumps``: machines on the way,
+    by the route or by the user's configuration; with a control socket the connection to the last is shared too.
     """
-    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={socket}", "-o", "ControlPersist=60")
+    through = None if socket is None else _through(route, connect, socket, jumps)
     return (
         "ssh",
-        *_words(route),
+        *(_words(route) if through is None else (*route.options, "-o", f"ProxyCommand={through}")),
         "-T",
-        "-a",
-        "-x",
-        *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect}", "-o", "ConnectionAttempts=1"),
-        *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", "-o", "ClearAllForwardings=yes"),
-        *("-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none", "-o", "LogLevel=INFO"),
-        *(shared if socket is not None else ()),
+        *_bounded(connect),
+        *("-o", "RemoteCommand=none"),
+        *(_shared(socket) if socket is not None else ()),
         "--",
         route.destination,
         "exec /bin/sh",  # whatever the login shell is, it understands this
     )
+
+
+def _bounded(connect: int) -> tuple[str, ...]:
+    """Nothing is asked, nothing of this machine is offered, and no silence lasts."""
+    return (
+        *("-a", "-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect}", "-o", "ConnectionAttempts=1"),
+        *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", "-o", "ClearAllForwardings=yes"),
+        *("-o", "PermitLocalCommand=no", "-o", "LogLevel=INFO"),
+    )
+
+
+def _shared(socket: str) -> tuple[str, ...]:
+    return ("-o", "ControlMaster=auto", "-o", f"ControlPath={socket}", "-o", "ControlPersist=60")
+
+
+def _through(route: Route, connect: int, socket: str, jumps: tuple[str, ...]) -> str | None:
+    """What ``-J`` runs by itself, with the connection to the jump host shared; None: no jump host, or a form unknown here."""
+    found = _JUMP.fullmatch(jumps[-1]) if jumps else None
+    if found is None:
+        return None
+    before = ("-J", ",".join(jumps[:-1])) if jumps[:-1] else ()
+    port = ("-p", found["port"]) if found["port"] else ()
+    words = ("ssh", *route.options, *before, *port, *_bounded(connect), *_shared(socket))
+    # ssh expands what begins with % twice: once for this command, once in it.
+    command = shlex.join(words).replace("%", "%%")
+    return f"{command} -W '[%h]:%p' -- {shlex.quote(found['host'])}"
 
 
 def _words(route: Route) -> tuple[str, ...]:

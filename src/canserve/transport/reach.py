@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from canserve.commands import ssh
@@ -84,6 +85,30 @@ GATES = Gates()
 """Of this process."""
 
 
+class Firsts:
+    """The first connection to an sshd is kept open for all others, which wait until it is there, or is not."""
+
+    def __init__(self, patience: float = 3.0) -> None:
+        self._patience = patience
+        """Seconds: a machine that is slow to answer must not hold up another."""
+        self._lock = threading.Lock()
+        self._settled: dict[str, threading.Event] = {}
+
+    def come(self, key: str) -> Callable[[], None] | None:
+        """None: somebody was there before. Else to be called when the connection is open, or has failed."""
+        with self._lock:
+            before = self._settled.get(key)
+            if before is None:
+                self._settled[key] = first = threading.Event()
+                return first.set
+        before.wait(self._patience)
+        return None
+
+
+FIRSTS = Firsts()
+"""Of this process."""
+
+
 def look_here(subject: str, sections: Sequence[Section], limits: Limits | None = None) -> Look:
     """Run the sections on this machine, without ssh."""
     limits = limits or Limits()
@@ -106,23 +131,31 @@ def look_there(
     if isinstance(told, OSError):
         return _no_program(subject, "ssh", told)
     jumps = route.through or told.jumps
-    argv = ssh.shell(route, limits.connect, None if told.shares else control_socket())
+    socket = None if told.shares else control_socket()
+    argv = ssh.shell(route, limits.connect, socket, jumps)
+    plain = ssh.shell(route, limits.connect, None)
+    way = (*_sshds(route, jumps), told.sshd)
     attempt = 0
     while True:
         attempt += 1
         marker = secrets.token_hex(16)
         watch = _Watch(marker)
         try:
-            with _started(told, route, watch):
+            with _started(way, socket is not None, watch):
                 left = max(end - time.monotonic(), limits.connect + 2.0)
                 ran = run(argv, compose(sections, marker), left, watch, limits.output)
         except OSError as error:
             return _no_program(subject, "ssh", error)
         seen = understand(ran.out, sections, marker)
-        busy = not seen.begun and refusal(ran.talk, ran.status, ran.stopped, jumps).again
-        if not busy or attempt == ATTEMPTS or time.monotonic() > end:
-            return _look(subject, ran, seen, watch, jumps)
-        time.sleep(_PAUSE * attempt)
+        why = None if seen.begun else refusal(ran.talk, ran.status, ran.stopped, jumps)
+        alone = why is not None and why.untold and argv != plain
+        last = attempt == ATTEMPTS or time.monotonic() > end
+        if why is None or last or not (why.again or alone):
+            return _look(subject, replace(ran, argv=plain), seen, watch, jumps)
+        if alone:
+            argv, socket = plain, None
+        else:
+            time.sleep(_PAUSE * attempt)
 
 
 class _Watch:
@@ -142,14 +175,30 @@ class _Watch:
 
 
 @contextmanager
-def _started(told: _Settings, route: ssh.Route, watch: _Watch) -> Iterator[None]:
+def _started(way: Sequence[str], shared: bool, watch: _Watch) -> Iterator[None]:
     """Passes the gate of every sshd on the way, and opens them again as soon as the script begins or all is over."""
     with watch.on_start:
-        for key in sorted({*route.through, *told.jumps, told.sshd}):
+        for key in way if shared else ():
+            if (settled := FIRSTS.come(key)) is not None:
+                watch.on_start.callback(settled)
+        for key in sorted(set(way)):
             gate = GATES.of(key)
             gate.acquire()
             watch.on_start.callback(gate.release)
         yield
+
+
+def _sshds(route: ssh.Route, jumps: Sequence[str]) -> Iterator[str]:
+    """Host and port of every jump host, so that one sshd has one name however it is reached."""
+    for number, jump in enumerate(jumps):
+        yield _sshd(ssh.Route(jump, tuple(jumps[:number]), route.options))
+
+
+@cache
+def _sshd(jump: ssh.Route) -> str:
+    """Asked once for all machines behind it."""
+    told = _settings(jump)
+    return jump.destination if isinstance(told, OSError) else told.sshd
 
 
 @dataclass(frozen=True, slots=True)

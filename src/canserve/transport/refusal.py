@@ -24,8 +24,11 @@ class Refusal:
     """What would settle it."""
     again: bool = False
     """A second attempt, later, may well succeed."""
+    untold: bool = False
+    """A connection that is shared with others failed and keeps the reason to itself: one of its own would tell it."""
 
 
+_SHARED = r"stdio forwarding request failed|Session open refused by peer|mux_client_\w+: .*(?:failed|refused|broken)"
 _BUSY = r"kex_exchange_identification|Exceeded MaxStartups|Connection reset by .* port|ssh_exchange_identification"
 
 _KNOWN: Mapping[str, tuple[Cause, str, str]] = {
@@ -72,8 +75,14 @@ def refusal(talk: str, status: int | None, late: str | None, jumps: tuple[str, .
     lines = [line.strip() for line in talk.splitlines() if line.strip()]
     said = f" (ssh: {lines[-1].removeprefix('ssh: ')[:200]})" if lines else ""
     via = ""
-    if jumps and re.search(r"UNKNOWN port 65535|stdio forwarding failed|Connection closed by UNKNOWN", talk):
+    if jumps and re.search(
+        r"UNKNOWN port 65535|stdio forwarding (?:request )?failed|Connection closed by UNKNOWN", talk
+    ):
         via = f"on the way through {', '.join(jumps)}: "
+    if re.search(_SHARED, talk):
+        return Refusal(
+            Cause.UNREACHED, f"{via}the connection failed{said}", "try: ssh HOST true", untold=True
+        )
     for pattern, (cause, why, ask) in _KNOWN.items():
         if (match := re.search(f"^.*(?:{pattern}).*$", talk, re.MULTILINE)) is not None:
             return Refusal(cause, f"{via}{why} (ssh: {match[0].strip().removeprefix('ssh: ')[:200]})", ask)
