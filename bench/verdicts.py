@@ -36,6 +36,7 @@ SCOPE = {
         "quantization-capability-met",
         "cpu-arch-matches",
         "driver-new-enough",
+        "attention-backend-available",
         "combination-not-known-broken",
     ),
     "flags": ("flags-accepted", "parsers-known", "kv-cache-dtype-supported", "speculative-class-present"),

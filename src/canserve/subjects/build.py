@@ -257,8 +257,19 @@ class AttentionBackend:
     """Of ``CAPABILITIES`` (times ten) those that its own predicate accepts."""
     kv_dtypes: Fact[tuple[str, ...]]
     at: Site
+    traits: Mapping[str, bool | None] = field(default_factory=dict)
+    """Of ``TRAITS`` those that the build compares with what a model needs; None: it asks at run time."""
+    head_sizes: Fact[Mapping[int, bool | None]] = NOT_ASKED
+    """What its own predicate says of each of ``HEAD_SIZES``; None: it asks at run time."""
+    offered: Fact[Mapping[int, bool | None]] = NOT_ASKED
+    """Capability (times ten) -> whether the build considers it there where none is asked for; None: at run time."""
 
 
+TRAITS = ("mla", "sparse", "sinks", "sliding")
+"""Latent attention, an indexer's choice of tokens, learned sinks, and a window: two of them must agree with the model
+(``mla``, ``sparse``), the others must be there where the model has them."""
+HEAD_SIZES = (32, 40, 48, 64, 72, 80, 88, 96, 112, 120, 128, 160, 192, 256, 320, 512, 576)
+"""Elements of a head, or of a row of latent attention's cache, at which predicates are evaluated."""
 CAPABILITIES = (60, 61, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 """Compute capabilities, times ten, at which predicates are evaluated."""
 

@@ -235,6 +235,101 @@ def test_bare_names_say_nothing_about_capabilities() -> None:
         assert isinstance(found["FLASH_ATTN"].capabilities, Missing)
 
 
+RULED = {
+    ENUM: """
+        class AttentionBackendEnum(Enum):
+            FLASH = "vllm.v1.attention.backends.flash.Flash"
+            LATENT = "vllm.v1.attention.backends.flash.Latent"
+            LATER = "vllm.v1.attention.backends.flash.Later"
+        """,
+    "vllm/v1/attention/backends/flash.py": """
+        from vllm.v1.attention.backend import Base
+        class Flash(Base):
+            @classmethod
+            def get_supported_head_sizes(cls): return [64, 128]
+            @classmethod
+            def supports_sink(cls): return installed_kernels_have_sinks()
+        class Latent(Base):
+            @classmethod
+            def is_mla(cls): return True
+            @classmethod
+            def supports_head_size(cls, size): return size == 576 or newer_kernels(size)
+        class Later(Flash): ...
+        """,
+    "vllm/v1/attention/backend.py": """
+        class Base:
+            supported_kv_cache_dtypes = ["auto"]
+            @classmethod
+            def get_supported_head_sizes(cls): return []
+            @classmethod
+            def supports_head_size(cls, size):
+                sizes = cls.get_supported_head_sizes()
+                return (not sizes) or size in sizes
+            @classmethod
+            def is_mla(cls): return False
+            @classmethod
+            def is_sparse(cls): return False
+            @classmethod
+            def supports_sink(cls): return False
+            @classmethod
+            def supports_compute_capability(cls, capability): return True
+            @classmethod
+            def supports_kv_cache_dtype(cls, kind): return True
+            @classmethod
+            def validate_configuration(cls, head_size, use_mla, has_sink):
+                reasons = []
+                if not cls.supports_head_size(head_size):
+                    reasons.append("head size")
+                if use_mla != cls.is_mla():
+                    reasons.append("latent")
+                if has_sink and not cls.supports_sink():
+                    reasons.append("sinks")
+                return reasons
+        """,
+    "vllm/platforms/cuda.py": """
+        from vllm.v1.attention.backends.registry import AttentionBackendEnum
+        def _get_backend_priorities(use_mla, device_capability, num_heads=None):
+            if use_mla:
+                if device_capability.major >= 9:
+                    return [AttentionBackendEnum.LATENT]
+                return []
+            if num_heads is not None and num_heads < 16:
+                return [AttentionBackendEnum.LATER, AttentionBackendEnum.FLASH]
+            return [AttentionBackendEnum.FLASH]
+        """,
+    "vllm/platforms/interface.py": BACKENDS["vllm/platforms/interface.py"],
+    "vllm/config/cache.py": BACKENDS["vllm/config/cache.py"],
+}
+
+
+def test_what_back_ends_say_of_models() -> None:
+    found = backends(RULED)
+    assert dict(found["FLASH"].traits) == {"mla": False, "sinks": None}, "sparse is compared with nothing"
+    assert dict(found["LATENT"].traits) == {"mla": True, "sinks": False}
+    heads, latent = found["FLASH"].head_sizes, found["LATENT"].head_sizes
+    assert isinstance(heads, Known) and [size for size, takes in heads.value.items() if takes] == [64, 128]
+    assert isinstance(latent, Known) and latent.value[576] is True and latent.value[128] is None
+
+
+def test_which_back_ends_are_considered_without_being_asked_for() -> None:
+    found = {name: one.offered for name, one in backends(RULED).items()}
+    assert isinstance(found["LATENT"], Known) and isinstance(found["LATER"], Known)
+    assert isinstance(found["FLASH"], Known) and set(found["FLASH"].value.values()) == {True}
+    assert found["LATENT"].value[90] is True and found["LATENT"].value[80] is None
+    assert set(found["LATER"].value.values()) == {None}, "other arguments would bring it in"
+
+
+def test_without_a_validation_nothing_is_compared() -> None:
+    bare = {
+        **RULED,
+        "vllm/v1/attention/backend.py": RULED["vllm/v1/attention/backend.py"].replace("validate_", "x_"),
+    }
+    found = backends(bare)["LATENT"]
+    assert not found.traits and isinstance(found.head_sizes, Missing)
+    unplaced = backends({**RULED, "vllm/platforms/cuda.py": "def other(): ..."})["FLASH"]
+    assert isinstance(unplaced.offered, Missing)
+
+
 def test_no_enumeration_and_no_look() -> None:
     assert backends({"vllm/__init__.py": ""}) == {}
     assert read_attention(reading({}, [Hole("vllm/v1", DENIED)])) == DENIED

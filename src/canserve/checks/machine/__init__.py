@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from canserve.checks.machine.attention import ATTENTION
 from canserve.checks.machine.broken import NOT_BROKEN
 from canserve.checks.machine.capability import CAPABILITY
 from canserve.checks.machine.collective import COLLECTIVE_LOADS
@@ -27,6 +28,7 @@ CHECKS = (
     JIT_TOOLCHAIN,
     COLLECTIVE_LOADS,
     CAPABILITY,
+    ATTENTION,
     ENTRYPOINT,
     ENVIRONMENT,
     NOT_BROKEN,

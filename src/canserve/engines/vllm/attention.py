@@ -14,7 +14,8 @@ from canserve.engines.static.bounds import Impossible
 from canserve.engines.static.classes import NoAttribute
 from canserve.engines.static.modules import module_of
 from canserve.engines.static.sites import ClassSite, FunctionSite
-from canserve.engines.static.values import Opaque, Record
+from canserve.engines.static.values import Opaque
+from canserve.engines.vllm.attention_rules import PLATFORM_FILE, Rules, of_capability
 from canserve.engines.vllm.reading import Reading
 from canserve.engines.vllm.serving import read_cache_types
 from canserve.facts import Fact, Missing
@@ -27,7 +28,8 @@ FILES = (
     "vllm/attention/selector.py",
 )
 ENUMS = ("AttentionBackendEnum", "_Backend")
-CAPABILITY = ("vllm.platforms.interface", "DeviceCapability")
+ALSO = (PLATFORM_FILE, "vllm/v1/attention/backend.py", "vllm/attention/backends/abstract.py")
+"""Where it is decided which of them are considered, and what all of them share."""
 _PREDICATE = "supports_compute_capability"
 _KV_PREDICATE = "supports_kv_cache_dtype"
 _OTHER_PLATFORM = re.compile(r"(?:^|_)(?:ROCM|XPU|CPU|AMX|TPU|PALLAS|HPU|NPU|IPEX|OPENVINO|NEURON)(?:_|$)")
@@ -69,19 +71,20 @@ def _backends(
     if named:  # members without a class are placeholders beside those that have one
         _prefetch(reading, named.values())
         members = {name: node for name, node in members.items() if name in named}
-    backends = {}
+    backends, rules = {}, Rules(reading)
     for name, node in members.items():
         at = Site(path, node.lineno)
-        backends[name] = _backend(reading, name, named.get(name), at)
+        backends[name] = _backend(rules, name, named.get(name), at)
     return reading.known(backends, f"{len(backends)} attention back ends", path)
 
 
 def _prefetch(reading: Reading, classes: Iterable[str]) -> None:
     paths = [reading.graph.file_of(one.rsplit(".", 1)[0]) for one in classes]
-    reading.sources.prefetch(path for path in paths if path)
+    reading.sources.prefetch(path for path in (*paths, *ALSO) if path)
 
 
-def _backend(reading: Reading, name: str, target: str | None, at: Site) -> AttentionBackend:
+def _backend(rules: Rules, name: str, target: str | None, at: Site) -> AttentionBackend:
+    reading = rules.reading
     if target is None:
         missing = reading.unknown_form(at.file, f"{name} is a bare name: no rule says where it runs")
         return AttentionBackend(name, missing, missing, at)
@@ -90,11 +93,18 @@ def _backend(reading: Reading, name: str, target: str | None, at: Site) -> Atten
     if site is None:
         missing = reading.graph.unread(module) or reading.unknown_form(at.file, f"{target} is not there")
         return AttentionBackend(name, missing, missing, at)
-    return AttentionBackend(name, _capabilities(reading, site), _kv_types(reading, site), at)
+    return AttentionBackend(
+        name,
+        _capabilities(reading, site),
+        _kv_types(reading, site),
+        at,
+        traits=rules.traits(site),
+        head_sizes=rules.head_sizes(site),
+        offered=rules.offered(name, target),
+    )
 
 
 def _capabilities(reading: Reading, site: ClassSite) -> Fact[tuple[int, ...]]:
-    shape = reading.graph.class_named(*CAPABILITY)
     try:
         method = reading.graph.interpreter.attribute(site, _PREDICATE)
     except NoAttribute:
@@ -105,8 +115,7 @@ def _capabilities(reading: Reading, site: ClassSite) -> Fact[tuple[int, ...]]:
         return reading.unknown_form(site.path, f"{site.name}.{_PREDICATE} cannot be followed")
     accepted: list[int] = []
     for tenfold in CAPABILITIES:
-        capability = Record(("major", "minor"), divmod(tenfold, 10), shape)
-        answer = reading.graph.interpreter.call(method, [capability])
+        answer = reading.graph.interpreter.call(method, [of_capability(reading, tenfold)])
         if not isinstance(answer, bool):
             why = answer.source if isinstance(answer, Opaque) else type(answer).__name__
             return reading.unknown_form(method.path, f"{site.name}.{_PREDICATE}({tenfold}) is open: {why}")
