@@ -62,12 +62,19 @@ def packed(data: bytes, how: str) -> bytes:
             return data
 
 
-def config_of(layers: Sequence[bytes], architecture: str = "arm64") -> bytes:
+PINNED = ("NCCL_SOCKET_IFNAME=eth0", "PATH=/usr/bin")
+"""An environment that pins an interface, as some images do."""
+PLAIN = ("PATH=/usr/bin",)
+
+
+def config_of(
+    layers: Sequence[bytes], architecture: str = "arm64", environment: Sequence[str] = PINNED
+) -> bytes:
     """An image's config."""
     told: dict[str, Any] = {
         "architecture": architecture,
         "os": "linux",
-        "config": {"Entrypoint": ["vllm", "serve"], "Env": ["NCCL_SOCKET_IFNAME=eth0", "PATH=/usr/bin"]},
+        "config": {"Entrypoint": ["vllm", "serve"], "Env": list(environment)},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha(each)}" for each in layers]},
     }
     return json.dumps(told).encode()
@@ -106,9 +113,11 @@ class Layout:
         return self
 
 
-def docker_archive(path: Path, layers: Sequence[bytes], tag: str = "me/vllm:1") -> Path:
+def docker_archive(
+    path: Path, layers: Sequence[bytes], tag: str = "me/vllm:1", environment: Sequence[str] = PINNED
+) -> Path:
     """What ``docker save`` wrote before it wrote layouts as well."""
-    config = config_of(layers)
+    config = config_of(layers, environment=environment)
     names = [f"{sha(each)}/layer.tar" for each in layers]
     listed = [{"Config": f"{sha(config)}.json", "RepoTags": [tag], "Layers": names}]
     members: dict[str, Member] = dict(zip(names, layers, strict=True))
