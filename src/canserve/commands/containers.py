@@ -12,11 +12,6 @@ def inspect_container(program: str, name: str) -> tuple[str, ...]:
     return (program, "container", "inspect", "--", name)
 
 
-def image_of(program: str, name: str) -> tuple[str, ...]:
-    """Prints the identity of the image that a container was made from."""
-    return (program, "container", "inspect", "--format", "{{.Image}}", "--", name)
-
-
 def inspect_image(program: str, name: str) -> tuple[str, ...]:
     """Describes an image as JSON."""
     return (program, "image", "inspect", "--", name)

@@ -55,14 +55,15 @@ def first_areas(config: Config) -> list[Area]:
         if path == "usr":
             wanted["usr/lib/python3/dist-packages"] = None
         else:
-            wanted.update(dict.fromkeys((f"{path}/lib", f"{path}/lib64", f"{path}/pyvenv.cfg")))
+            names = ("lib", "lib64") if path == "usr/local" else ("lib", "pyvenv.cfg")
+            wanted.update(dict.fromkeys(f"{path}/{name}" for name in names))
         if "conda" in path:
             wanted[f"{path}/conda-meta"] = None
     wanted[f"{_inner(home)}/.local/lib".lstrip("/")] = None
     for entry in environment.get("PYTHONPATH", "").split(":"):
         if entry.startswith("/") and (path := _inner(entry)):
             wanted[path] = None
-    return [Area(path) for path in outermost([*wanted, *SMALL])]
+    return [Area(path) for path in outermost(wanted)]
 
 
 def system_areas(config: Config, beside: Collection[str]) -> list[Area]:
@@ -73,7 +74,7 @@ def system_areas(config: Config, beside: Collection[str]) -> list[Area]:
     wanted += [_inner(word) for word in config.entrypoint[:1] if word.startswith("/")]
     wanted += [f"usr/lib/{cpu}-linux-gnu" for cpu in ("x86_64", "aarch64")]
     wanted += ["lib", "lib64", "bin", "sbin", "etc/ld.so.conf", "etc/ld.so.conf.d"]
-    wanted += ["usr/local/cuda/bin", "usr/local/cuda/compat"]
+    wanted += ["usr/local/cuda/bin", "usr/local/cuda/compat", *SMALL]
     return [Area(path) for path in outermost(wanted) if not within(path, beside)]
 
 

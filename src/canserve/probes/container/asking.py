@@ -26,7 +26,7 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|ACCESS_?KEY|PRIVAT
 _GUARD = {
     # What podman-docker installs as docker is podman, and is asked as podman.
     "docker": "command -v docker >/dev/null 2>&1 || exit 3\n"
-    "case $(within 5 docker --version 2>/dev/null) in *podman*) exit 3;; esac\n",
+    'case $(head -c 500 "$(command -v docker)" | tr -d "\\000") in "#!"*podman*) exit 3;; esac\n',
     # podman writes its storage into the home folder when it is first asked anything.
     "podman": "command -v podman >/dev/null 2>&1 || exit 3\n"
     's=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage\n'
@@ -64,11 +64,14 @@ def _script(it: Held, program: str) -> str:
         ask = f"within 10 {shlex.join(containers.inspect_image(program, it.name))}"
         names = containers.image_names(program)
     else:
-        of = shlex.join(containers.image_of(program, it.name))
         image = shlex.join(containers.inspect_image(program, "")[:-1])
+        # The first "Image" of the description is the identity; one of the config's own names it.
+        find = (
+            """id=$(printf '%s' "$told" | sed -n 's/^ *"Image": "\\([0-9a-z:]*\\)",*$/\\1/p' | head -n 1)"""
+        )
         ask = (
-            f"id=$(within 10 {of}) && within 10 {shlex.join(containers.inspect_container(program, it.name))}"
-            f' && {{ within 10 {image} "$id" 2>/dev/null; true; }}'
+            f"told=$(within 10 {shlex.join(containers.inspect_container(program, it.name))})"
+            f' && {{ printf \'%s\\n\' "$told"; {find}; [ -z "$id" ] || within 10 {image} "$id" 2>/dev/null; true; }}'
         )
         names = containers.container_names(program)
     # Only where it is not there is asked what is; an engine that hangs is not asked twice.

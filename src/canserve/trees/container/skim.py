@@ -29,6 +29,8 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 BLOCK = 1 << 20
+GRACE = 20.0
+"""Seconds after the time was over in which what was read may still be passed on."""
 TALK = 2000
 """Bytes of stderr that are passed on."""
 
@@ -239,15 +241,21 @@ def main(plan: dict[str, Any], handle: IO[bytes]) -> int:
                 return
             done.append(number)
 
+    # Whoever read may be gone without a word; what started this must not wait for ever to tidy up.
+    last = threading.Timer(plan["seconds"] + GRACE, os._exit, (1,))
+    last.daemon = True
+    last.start()
     workers = [threading.Thread(target=work) for _ in range(plan["width"])]
     for each in workers:
         each.start()
     for each in workers:
         each.join()
     if len(done) < len(plan["areas"]):
+        last.cancel()
         sys.stderr.write("%s\n" % (out.broken or "not all was read"))
         return 1
     out.end()
+    last.cancel()
     return 0
 
 
