@@ -167,7 +167,9 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, b"<html>gateway</html>", Content_Type="text/html")
         elif stub.has("huge"):
             self.huge()
-        elif stub.has("rank") and "17 + 25" in prompt and "Request" in prompt and stub.asked % 4 == 0:
+        elif (
+            stub.has("rank") and "capital of France" in prompt and "Request" in prompt and stub.asked % 4 == 0
+        ):
             time.sleep(30)
         elif stub.has("crowd") and "Say hello" in prompt and stub.running > 3:
             self.close_connection = True

@@ -25,6 +25,8 @@ class Question:
     words: tuple[str, ...]
     """Words that every longer text of its language holds; empty: its script tells enough."""
     alone: bool
+    core: bool
+    """Whether even the smallest model knows it: what fails here is the deployment."""
 
 
 @cache
@@ -47,4 +49,5 @@ def _question(row: Row) -> Question:
         row.text("script"),
         row.texts("words"),
         bool(row.values.get("alone")),
+        bool(row.values.get("core")),
     )

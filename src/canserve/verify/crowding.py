@@ -9,9 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 from canserve.checks.served.prometheus import made
+from canserve.checks.served.texts import right
 from canserve.facts import Evidence, Fact, Known, Missing
-from canserve.rules.questions import named
-from canserve.subjects.served import Answer, Cancelled, Copies, Crowd, Reply
+from canserve.rules.questions import named, questions
+from canserve.subjects.served import Answer, Asked, Cancelled, Copies, Crowd, Reply
 from canserve.trees.fanout import fanout
 from canserve.verify.asking import Ask, Asker
 from canserve.verify.client import Response
@@ -25,9 +26,9 @@ _PIECES = 6
 _POLL = 0.25
 
 
-def copies(asker: Asker, rooms: Rooms, count: int) -> Fact[Copies]:
-    """One question with a known answer, many times at once, each with a beginning of its own."""
-    question = named("add")
+def copies(asker: Asker, rooms: Rooms, count: int, known: Fact[tuple[Asked, ...]]) -> Fact[Copies]:
+    """One question that it knows the answer to, many times at once, each with a beginning of its own."""
+    question = named(_mastered(known))
     before = _made(asker)
     asks = [
         Ask(f"copy {n + 1} of {count}", f"(Request {uuid.uuid4().hex[:8]}.) {question.ask}", rooms.of(ROOM))
@@ -40,6 +41,15 @@ def copies(asker: Asker, rooms: Rooms, count: int) -> Fact[Copies]:
         {label: value - before.get(label, 0.0) for label, value in _made(asker).items()} if before else {}
     )
     return Known(Copies(question.name, replies.value, shares), replies.evidence)
+
+
+def _mastered(known: Fact[tuple[Asked, ...]]) -> str:
+    """A question that was answered rightly before; the first where none was."""
+    asked = known.value if isinstance(known, Known) else ()
+    names = (
+        each.name for each in asked if isinstance(each.reply, Answer) and right(named(each.name), each.reply)
+    )
+    return next(names, questions("fact")[0].name)
 
 
 def _made(asker: Asker) -> dict[str, float]:

@@ -14,7 +14,9 @@ _CONTROL = 12
 """Sentences of the short prompt that shows whether the model can do this at all."""
 _GUESS = 18.0
 """Tokens of a sentence where the server does not count them."""
-_ASIDE = 160
+_AROUND = 76
+"""Tokens of a prompt beside its sentences, as a first guess."""
+_ASIDE = 120
 """Tokens of the question, the template and the answer."""
 _DEPTHS = (0.5, 0.1, 0.9)
 """Where the sentence is hidden; the others are tried where it was not found."""
@@ -32,6 +34,8 @@ class Lengths:
     rooms: Rooms
     context: int
     per_sentence: float = _GUESS
+    smallest: tuple[int, int] | None = None
+    """Sentences and tokens of the shortest prompt: with any longer one it tells what a sentence takes."""
     pace: float = 0.0
     """Seconds a token of the longest prompt so far."""
 
@@ -53,7 +57,7 @@ class Lengths:
 
     def beyond(self) -> Fact[Reply]:
         """A prompt that is longer than the context."""
-        tokens = self.context * 1.15 + 200
+        tokens = self.context * 1.25 + 300
         if tokens > min(_SENDABLE, 4 * self.asker.client.limits.longest):
             why = f"a prompt of {tokens:.0f} tokens was not sent, only to be refused"
             return Missing(Cause.UNREACHED, why, ask="send one by hand")
@@ -81,11 +85,18 @@ class Lengths:
         )
         reply = self.asker.reply(Ask(about, hay.prompt, self.rooms.of(48)))
         if isinstance(reply, Known) and isinstance(reply.value, Answer) and reply.value.prompt_tokens:
-            tokens = reply.value.prompt_tokens
-            self.per_sentence = max((tokens - 60 if tokens > 400 else tokens) / count, 4.0)
+            self._learn(count, reply.value.prompt_tokens)
             if share:
-                self.pace = reply.value.seconds / tokens / share
+                self.pace = reply.value.seconds / reply.value.prompt_tokens / share
         return LongAsked(share, depth, hay.needle, reply)
+
+    def _learn(self, count: int, tokens: int) -> None:
+        """What a sentence takes: a prompt's tokens grow with its sentences, and not from nothing."""
+        if self.smallest is None:
+            self.smallest = count, tokens
+            self.per_sentence = max((tokens - _AROUND) / count, 4.0)
+        elif count > self.smallest[0]:
+            self.per_sentence = max((tokens - self.smallest[1]) / (count - self.smallest[0]), 4.0)
 
     def _missed(self, asked: LongAsked) -> bool:
         reply = asked.reply

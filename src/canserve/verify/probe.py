@@ -152,7 +152,9 @@ class _Round:
         tell, limits = self.wanted.tell, self.wanted.limits
         replicas = served.expected.value.replicas if isinstance(served.expected, Known) else 1
         tell("asking every replica")
-        served = replace(served, copies=crowding.copies(self.asker, rooms, max(limits.copies, 4 * replicas)))
+        served = replace(
+            served, copies=crowding.copies(self.asker, rooms, max(limits.copies, 4 * replicas), served.alone)
+        )
         per_sentence = 18.0
         if isinstance(served.context, Known):
             tell("asking with long prompts")

@@ -23,24 +23,22 @@ def long(reader: Reader, served: Served) -> Verdict:
     if not long_ones:
         return Unknown("the context is too short for a long prompt", "judge it by hand")
     shares = list(dict.fromkeys(one.share for one in long_ones))
-    found: list[float] = []
+    found: list[LongAsked] = []
     for share in shares:
         tries = [one for one in long_ones if one.share == share]
         verdict = _share(reader, tries)
         if verdict is None:
-            found.append(share)
+            found.append(next(one for one in tries if _found(one)))
             continue
         if isinstance(verdict, No) and not _found(short_one) and _answered(short_one) and _sane(tries):
             why = "the model does not find a sentence in a short prompt either"
             return Unknown(why, "a very small model may not; ask it by hand")
         return verdict
-    return Yes(
-        f"found at {', '.join(f'{share:.0%}' for share in found)} of {_claimed(reader, served)} tokens"
+    sizes = (_answer(one).prompt_tokens for one in found)
+    said = (
+        f"{size} tokens" if size else f"about {one.share:.0%}" for one, size in zip(found, sizes, strict=True)
     )
-
-
-def _claimed(reader: Reader, served: Served) -> int:
-    return reader.read(served.context)
+    return Yes(f"the sentence is found in {', '.join(said)} of {reader.read(served.context)}")
 
 
 def _share(reader: Reader, tries: list[LongAsked]) -> Verdict | None:

@@ -66,12 +66,18 @@ def _planned(reader: Reader, served: Served, model: Listed) -> Verdict | None:
     wanted, said = _last(plan.model), {_last(model.name), _last(model.root or model.name)}
     if wanted in said:
         return None
-    if model.root is not None:
+    if _of_hub(plan.model) and _of_hub(model.root or ""):
         return No(
             f"it serves {model.name}{_root(model)}, the plan is of {plan.model}", "start what was planned"
         )
-    why = f"it calls its model {model.name}, the plan is of {plan.model}"
-    return Unknown(why, "compare the two by hand: the server does not say what stands behind the name")
+    why = f"it serves {model.name}{_root(model)}, the plan is of {plan.model}"
+    return Unknown(why, "compare the two by hand: a name or a folder does not say what it is")
+
+
+def _of_hub(name: str) -> bool:
+    """Whether a name is one of the Hub; a folder may be called anything."""
+    owner, slash, rest = name.partition("/")
+    return bool(slash and owner.strip(".") and rest and "/" not in rest)
 
 
 def _last(name: str) -> str:

@@ -10,12 +10,14 @@ from canserve.checks.served.dummy import suspected_dummy
 from canserve.checks.served.texts import endless, loop, right, speaks, spoken_part, strangers
 from canserve.checks.served.words import say, short
 from canserve.facts import Known
-from canserve.rules.questions import named
+from canserve.rules.questions import named, questions
 from canserve.subjects.served import Answer, Asked, Served
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 _GOOD, _BAD = 0.7, 0.3
-"""Shares of right answers: every served model reaches the first, a broken one stays below the second."""
+"""Shares of right answers: models of a few billion parameters reach the first, broken ones stay below the second.
+
+A very small model stays below it too, but knows most of the core questions."""
 _FEW = 3
 _REFERENCE = "ask the same of the model elsewhere, or of another quantization, and compare"
 
@@ -38,7 +40,8 @@ def correct(reader: Reader, served: Served) -> Verdict:
         reader.cite(served.chances.evidence)
         why = f"{said}, and every token is about as likely as any other: dummy weights, or weights that were not loaded"
         return Unknown(why, "say --expect dummy where that is meant")
-    if len(good) <= _BAD * len(answers):
+    core = [_right(each) for each in answers if named(each.name).core]
+    if len(good) <= _BAD * len(answers) and sum(core) * 2 <= len(core):
         return No(f"{said}{example}", f"look at weights, quantization and chat template; {_REFERENCE}")
     return Unknown(f"{said}{example}; a very small model may know no more", _REFERENCE)
 
@@ -103,7 +106,10 @@ def repetition(reader: Reader, served: Served) -> Verdict:
             return No(
                 why, "look for overflow or a wrong kernel: another dtype, attention backend or quantization"
             )
-        if (passage := loop(answer.said)) is not None:
+        sampled = any(question.name == name for question in questions("essay"))
+        if (
+            sampled and (passage := loop(answer.said)) is not None
+        ):  # greedy, small models do that by themselves
             reader.cite(look)
             looped.append((name, passage))
     if not looped:

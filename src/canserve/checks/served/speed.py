@@ -34,7 +34,7 @@ def run(reader: Reader, served: Served) -> Verdict:
         why = f"{said}: more than there can be of one token a step"
         return Unknown(why, "look whether it decodes speculatively, or whether the plan is of something else")
     if got.median >= low * _CLOSE:
-        return Yes(f"{said}: {expected.limit or 'memory'}-bound, as expected ({between})")
+        return Yes(f"{said}: {_waits(expected.limit)}, as expected ({between})")
     suspect, would_tell = suspected(expected, got.median)
     if got.median >= low * _FAR:
         return Unknown(f"{said}, {between}", would_tell)
@@ -59,6 +59,10 @@ def suspected(expected: Expected, got: float) -> tuple[str, str]:
         "clocks held down, another program on the accelerator, or eager mode",
         f"nvidia-smi -q -d PERFORMANCE,CLOCK,PIDS; {LOG}",
     )
+
+
+def _waits(limit: str) -> str:
+    return "memory-bound" if limit in {"", "memory bandwidth"} else f"it waits for {limit}"
 
 
 def _share(share: float) -> str:
