@@ -1,6 +1,6 @@
 """Records as JSON and back, by the types of their fields; places in files are left out.
 
-A frozen dataclass becomes the list of its fields' values. ``Site`` becomes true, and any given site on
+A frozen dataclass becomes the list of its fields' values, without those that are not for the index. ``Site`` becomes true, and any given site on
 the way back; a fact becomes its value alone. Mappings keep their order, for some mean something by it.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from canserve.facts import Cause, Known, Missing
-from canserve.subjects.build import Site
+from canserve.subjects.build import UNINDEXED, Site
 
 NOT_READ = Missing(
     Cause.UNREADABLE,
@@ -38,7 +38,8 @@ def parsed(text: str, kind: Any, site: Site) -> Any:
 @cache
 def _fields(kind: type) -> Sequence[tuple[str, Any]]:
     hints = get_type_hints(kind)
-    return [(field.name, hints[field.name]) for field in dataclasses.fields(kind)]
+    kept = (field for field in dataclasses.fields(kind) if not field.metadata.get(UNINDEXED))
+    return [(field.name, hints[field.name]) for field in kept]
 
 
 def _part(kind: Any) -> tuple[Any, Any]:

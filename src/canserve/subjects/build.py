@@ -47,6 +47,8 @@ __all__ = [
 
 NOT_ASKED = Missing(Cause.UNREACHED, "not asked for")
 """The value of a fact that nobody wanted: reading it would have cost bytes for nothing."""
+UNINDEXED = "unindexed"
+"""Metadata of a field, the last of its record and with a default, that the release index leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +259,11 @@ class AttentionBackend:
     """Of ``CAPABILITIES`` (times ten) those that its own predicate accepts."""
     kv_dtypes: Fact[tuple[str, ...]]
     at: Site
-    traits: Mapping[str, bool | None] = field(default_factory=dict)
+    traits: Mapping[str, bool | None] = field(default_factory=dict, metadata={UNINDEXED: True})
     """Of ``TRAITS`` those that the build compares with what a model needs; None: it asks at run time."""
-    head_sizes: Fact[Mapping[int, bool | None]] = NOT_ASKED
+    head_sizes: Fact[Mapping[int, bool | None]] = field(default=NOT_ASKED, metadata={UNINDEXED: True})
     """What its own predicate says of each of ``HEAD_SIZES``; None: it asks at run time."""
-    offered: Fact[Mapping[int, bool | None]] = NOT_ASKED
+    offered: Fact[Mapping[int, bool | None]] = field(default=NOT_ASKED, metadata={UNINDEXED: True})
     """Capability (times ten) -> whether the build considers it there where none is asked for; None: at run time."""
 
 

@@ -69,7 +69,7 @@ def run(reader: Reader, case: Case) -> Verdict:
     asked = next((value for flag, value in case.wish.flags.items() if normalized(flag) in FLAGS), None)
     backends = reader.try_read(case.build.attention_backends) or {}
     if not any(one.traits for one in backends.values()):
-        raise NotApplicable("the build states no rules of its attention back ends in a form that is read")
+        raise NotApplicable("no rules of the build's attention back ends were read")
     capability = reader.read(case.machine.capability)
     if capability is None or capability.tenfold not in CAPABILITIES:
         raise NotApplicable("the rules are for NVIDIA GPUs of known compute capability")
