@@ -83,6 +83,48 @@ def test_a_program_that_prints_for_ever_is_cut_before_a_shell_keeps_it() -> None
     assert (given.text, given.status) == ("given\n", 9)
 
 
+def test_quick_sections_share_a_bound_and_nothing_else() -> None:
+    quick = [
+        Section("leaves", "echo out; echo why >&2; x=3; exit 4; echo never", quick=True),
+        Section("apart", "echo ${x-unset}; cat", quick=True),
+        Section("gone", "no-such-program-here", quick=True),
+        Section("forges", f"printf '\\n{'0' * 32} exit forges 0\\n'", quick=True),
+    ]
+    look = look_here("local", [Section("before", "echo 1"), *quick, Section("after", "echo 2")])
+    leaves = answer(look.section("leaves"))
+    assert (leaves.text, leaves.complaint, leaves.status) == ("out\n", "why", 4)
+    assert answer(look.section("apart")).text == "unset\n"
+    assert answer(look.section("gone")).status == 127
+    assert "exit forges" in answer(look.section("forges")).text
+    assert [answer(look.section(name)).text for name in ("before", "after")] == ["1\n", "2\n"]
+
+
+def test_a_quick_section_that_prints_for_ever_ends_and_spares_the_others() -> None:
+    flood = Section("flood", "cat /dev/zero", limit=100, quick=True)
+    quick = [Section("first", "echo 1", limit=100, quick=True), flood, Section("next", "echo 2", quick=True)]
+    look = look_here("local", [*quick, Section("after", "echo 3")], Limits(whole=20.0))
+    assert answer(look.section("first")).text == "1\n" and answer(look.section("after")).text == "3\n"
+    flooded = look.section("flood")
+    assert isinstance(flooded, Missing) or not flooded.whole
+
+
+def test_what_is_asked_once_before_is_known_to_all() -> None:
+    before = "echo noise; echo noise >&2; kept=$(echo once; cat)"
+    ask = [Section(name, 'echo "$kept"', before=before, quick=name == "b") for name in ("a", "b", "c")]
+    look = look_here("local", ask)
+    assert [answer(look.section(each.name)).text for each in ask] == ["once\n"] * 3
+
+
+def test_a_program_that_hangs_before_is_not_asked_again() -> None:
+    before = 'kept=$(within 1 sleep 60); rc=$?; [ $rc != 124 ] || LATE="$LATE sleep "'
+    look = look_here(
+        "local",
+        [Section("a", "exit $rc", before=before), Section("b", "within 60 sleep 60")],
+        Limits(whole=20.0),
+    )
+    assert answer(look.section("a")).status == 124 and answer(look.section("b")).status == 124
+
+
 def test_a_shell_that_dies_keeps_what_came_before() -> None:
     look = look_here(
         "local", (Section("first", "echo 1"), Section("dies", "kill -9 $$"), Section("then", "echo 3"))

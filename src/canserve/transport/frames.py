@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 MAX_ERROR = 2000
 """Bytes of a section's stderr that are kept."""
+_MARKS = 400
+"""Bytes of the marks around a section, and more."""
 _NOWHERE = "</dev/null >/dev/null 2>&1 6>&1"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
@@ -32,6 +35,14 @@ ended() {
 value() {
   v=; { IFS= read -r v <"$1"; } 2>/dev/null || :
 }
+quick() {
+  total=$1; shift
+  for n in "$@"; do
+    printf '\n%s begin %s\n' "$MARK" "$n"
+    err=$( "s_$n" 2>&1 >&5 3>&- 5>&- </dev/null ); rc=$?
+    printf '\n%s exit %s %s\n%s\n%s end %s\n' "$MARK" "$n" "$rc" "$err" "$MARK" "$n"
+  done 5>&1 | head -c "$total" >&3
+} 3>&1
 section() {
   BOUND=$2
   printf '\n%s begin %s\n' "$MARK" "$1"
@@ -60,6 +71,9 @@ class Section:
     """
     limit: int = 64_000
     """Bytes of stdout that are kept."""
+    quick: bool = False
+    """Whether it only asks the kernel and reads small files, and never runs ``within``. Neighbours of this kind share
+    one bound, the sum of theirs, and with it most of what a section costs the machine: processes."""
     before: str = ""
     """Commands that set variables of the script's own shell before the first section: what several sections would
     ask again is asked once. ``within`` holds there too; what they print goes nowhere."""
@@ -107,8 +121,10 @@ def compose(sections: Sequence[Section], marker: str) -> bytes:
     """The script. It runs only as a whole: a shell that got half of it runs nothing."""
     if not all(_NAME.fullmatch(section.name) for section in sections):
         raise ValueError("a section's name is lower-case letters, digits and underscores")
-    functions = "".join(f"s_{section.name}() (\n{section.script}\n)\n" for section in sections)
-    calls = "".join(f"  section {section.name} {section.limit}\n" for section in sections)
+    functions = "".join(_function(section) for section in sections)
+    calls = "".join(
+        _call(list(group), quick) for quick, group in groupby(sections, lambda section: section.quick)
+    )
     before = "".join(
         f"  {{\n{each}\n  }} {_NOWHERE}\n" for each in dict.fromkeys(s.before for s in sections) if each
     )
@@ -122,6 +138,19 @@ def compose(sections: Sequence[Section], marker: str) -> bytes:
         "  printf '\\n%s bye\\n' \"$MARK\"\n"
         "}\nmain\nexit 0\n"
     ).encode()
+
+
+def _function(section: Section) -> str:
+    """In a subshell of its own; what is quick has one already, and leaves that with ``exit``."""
+    begin, end = "{}" if section.quick else "()"
+    return f"s_{section.name}() {begin}\n{section.script}\n{end}\n"
+
+
+def _call(sections: Sequence[Section], quick: bool) -> str:
+    if not quick:
+        return "".join(f"  section {section.name} {section.limit}\n" for section in sections)
+    total = sum(section.limit + MAX_ERROR + _MARKS for section in sections)
+    return f"  quick {total} {' '.join(section.name for section in sections)}\n"
 
 
 def understand(output: bytes, sections: Sequence[Section], marker: str) -> Output:
@@ -158,7 +187,7 @@ class _Reading:
                 self._status, self._error = _number(status), body
             case ["end", name] if name == self.name:
                 whole = len(self._out) < self.limits[name]
-                error = self._error.decode("utf-8", "replace")
+                error = self._error[:MAX_ERROR].decode("utf-8", "replace")
                 self.answers[name] = Answer(self._status, self._out, error, whole)
                 self.name = None
             case ["bye"]:

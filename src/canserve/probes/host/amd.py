@@ -92,7 +92,7 @@ def rocm(seen: Seen) -> Fact[str | None]:
     return seen.unreadable("/opt/rocm/.info/version")
 
 
-AMD = Probe("amd", _NODE_SCRIPT, f"{_NODES}/*/properties", amd)
+AMD = Probe("amd", _NODE_SCRIPT, f"{_NODES}/*/properties", amd, quick=True)
 AMD_NAMES = Probe(
     "amd_names",
     "for d in '' /opt/rocm/bin/; do\n"
@@ -107,4 +107,5 @@ ROCM = Probe(
     "[ -e /opt/rocm/.info/version ] || exit 1; cat /opt/rocm/.info/version",
     "/opt/rocm/.info/version",
     rocm,
+    quick=True,
 )

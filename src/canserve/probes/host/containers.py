@@ -30,10 +30,9 @@ if d=$(command -v docker); then
     *podman*) ;;
     *) docker_out=$(within 8 docker info --format '{{json .}}' 2>&1); docker_rc=$?; [ $docker_rc != 124 ] || LATE="$LATE docker ";;
   esac
-fi"""
-ASK_DOCKER = (
-    '[ "$docker_rc" = 0 ] || { printf "%s\\n" "$docker_out" | grep -v "^{" >&2; exit "$docker_rc"; }\n'
-)
+fi
+docker_err=$(printf '%s\n' "$docker_out" | grep -v '^{')"""
+ASK_DOCKER = '[ "$docker_rc" = 0 ] || { printf "%s\\n" "$docker_err" >&2; exit "$docker_rc"; }\n'
 ABSENT, UNUSED = 3, 4
 
 
@@ -192,7 +191,7 @@ def _text(value: object) -> str | None:
 
 DOCKER = Probe(
     "docker",
-    'printf "%s\\n" "$docker_out" | grep "^{"; printf "%s\\n" "$docker_out" | grep -v "^{" >&2; exit "$docker_rc"',
+    'printf "%s\\n" "$docker_out" | grep "^{"; printf "%s\\n" "$docker_err" >&2; exit "$docker_rc"',
     "docker info",
     docker,
     before=BEFORE_DOCKER,
@@ -209,6 +208,7 @@ CDI = Probe(
     'for f in /etc/cdi/* /var/run/cdi/*; do case $f in *.yaml|*.json) [ -e "$f" ] && echo "$f";; esac; done; exit 0',
     "/etc/cdi, /var/run/cdi",
     cdi,
+    quick=True,
 )
 CONTAINERS = Probe(
     "containers",

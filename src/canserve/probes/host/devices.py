@@ -46,4 +46,4 @@ def devices(seen: Seen) -> Fact[frozenset[str]]:
     return seen.known(frozenset(found), None if seen.rows else "no accelerator on any bus")
 
 
-DEVICES = Probe("devices", _SCRIPT, "/sys/bus/pci/devices/*/{vendor,class}, /dev", devices)
+DEVICES = Probe("devices", _SCRIPT, "/sys/bus/pci/devices/*/{vendor,class}, /dev", devices, quick=True)

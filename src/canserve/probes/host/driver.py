@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from canserve.facts import Cause, Fact
-from canserve.probes.host.probe import NOT_FOUND, Probe, Seen
+from canserve.probes.host.probe import NOT_FOUND, WITH_SMI, Probe, Seen
 
 _VERSION = r"([0-9]{1,5}(?:\.[0-9]{1,5}){1,3})"
 
@@ -38,8 +38,8 @@ def cuda(seen: Seen) -> Fact[str | None]:
 DRIVER = Probe(
     "driver",
     "[ ! -e /proc/driver/nvidia/version ] || { cat /proc/driver/nvidia/version; exit; }\n"
-    "within 15 nvidia-smi --query-gpu=driver_version --format=csv,noheader",
+    f"{WITH_SMI}within 15 nvidia-smi --query-gpu=driver_version --format=csv,noheader",
     "/proc/driver/nvidia/version, or else nvidia-smi --query-gpu=driver_version",
     driver,
 )
-CUDA = Probe("cuda", "within 15 nvidia-smi", "nvidia-smi", cuda)
+CUDA = Probe("cuda", f"{WITH_SMI}within 15 nvidia-smi", "nvidia-smi", cuda)

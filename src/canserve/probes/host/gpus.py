@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.probes.host.probe import NOT_FOUND, Probe, Seen
+from canserve.probes.host.probe import NOT_FOUND, WITH_SMI, Probe, Seen
 from canserve.subjects.host import Accelerator, GpuProcess
 from canserve.units import Bytes, Capability
 
@@ -119,11 +119,11 @@ def joined(
 GPUS = Probe(
     "gpus",
     # Drivers before 510 do not know compute_cap and refuse the whole query.
-    f"out=$(within 15 {_QUERY}); rc=$?\n"
+    f"{WITH_SMI}out=$(within 15 {_QUERY}); rc=$?\n"
     f"case $out in *'not a valid field'*) out=$(within 15 {_OLDER}); rc=$?;; esac\n"
     "printf '%s\\n' \"$out\"; exit $rc",
     _QUERY,
     gpus,
 )
-PROCESSES = Probe("gpu_processes", f"within 15 {_APPS}", _APPS, processes)
-INSTANCES = Probe("gpu_instances", "within 15 nvidia-smi -L", "nvidia-smi -L", instances)
+PROCESSES = Probe("gpu_processes", f"{WITH_SMI}within 15 {_APPS}", _APPS, processes)
+INSTANCES = Probe("gpu_instances", f"{WITH_SMI}within 15 nvidia-smi -L", "nvidia-smi -L", instances)

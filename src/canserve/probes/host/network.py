@@ -146,11 +146,17 @@ def firewall(seen: Seen) -> Fact[tuple[str, ...]]:
     return seen.known(tuple(rows[:-1]), ", ".join(rows[:-1]) or "no firewall service is active")
 
 
-INTERFACES = Probe("interfaces", _INTERFACES, "/sys/class/net/*/{operstate,speed,mtu}", interfaces)
-ADDRESSES = Probe("addresses", "ip -o addr show", "ip -o addr show", addresses)
-RDMA = Probe("rdma", _RDMA, "/sys/class/infiniband/*/ports/*", rdma, limit=400_000)
+INTERFACES = Probe(
+    "interfaces", _INTERFACES, "/sys/class/net/*/{operstate,speed,mtu}", interfaces, quick=True
+)
+ADDRESSES = Probe("addresses", "ip -o addr show", "ip -o addr show", addresses, quick=True)
+RDMA = Probe("rdma", _RDMA, "/sys/class/infiniband/*/ports/*", rdma, limit=400_000, quick=True)
 RDMA_NODES = Probe(
-    "rdma_nodes", "[ -d /dev/infiniband ] || exit 1; ls /dev/infiniband", "/dev/infiniband", rdma_nodes
+    "rdma_nodes",
+    "[ -d /dev/infiniband ] || exit 1; ls /dev/infiniband",
+    "/dev/infiniband",
+    rdma_nodes,
+    quick=True,
 )
 OWN_NAME = Probe(
     "own_name",

@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 NOT_FOUND = 127
 """Exit status of a shell for a program that is not there."""
+WITH_SMI = f"command -v nvidia-smi >/dev/null 2>&1 || exit {NOT_FOUND}\n"
+"""Before what asks NVIDIA's tool: most machines without it are told so without a process."""
 LATE = (124, 137)
 """Exit status of ``timeout`` for a program that it had to end."""
 _SAID = 160
@@ -71,7 +73,8 @@ class Probe:
     parse: Callable[[Seen], Fact[Any]]
     limit: int = 64_000
     before: str = ""
-    """As in ``Section``."""
+    quick: bool = False
+    """Both as in ``Section``."""
 
 
 def tabular(row: str, width: int) -> list[str] | None:

@@ -74,13 +74,16 @@ def host_memory(seen: Seen) -> Fact[HostMemory]:
     return seen.known(memory, ", ".join(f"{name} {found[name]}" for name in shown if name in found))
 
 
-CPU_ARCH = Probe("cpu_arch", "uname -m", "uname -m", cpu_arch)
-KERNEL = Probe("kernel", "uname -r", "uname -r", kernel)
-SYSTEM = Probe("system", "cat /etc/os-release || cat /usr/lib/os-release", "/etc/os-release", system)
+CPU_ARCH = Probe("cpu_arch", "uname -m", "uname -m", cpu_arch, quick=True)
+KERNEL = Probe("kernel", "uname -r", "uname -r", kernel, quick=True)
+SYSTEM = Probe(
+    "system", "cat /etc/os-release || cat /usr/lib/os-release", "/etc/os-release", system, quick=True
+)
 LIBC = Probe(
     "libc",
     "getconf GNU_LIBC_VERSION 2>/dev/null || ldd --version 2>&1; exit 0",
     "getconf GNU_LIBC_VERSION",
     libc,
+    quick=True,
 )
-HOST_MEMORY = Probe("host_memory", "cat /proc/meminfo", "/proc/meminfo", host_memory)
+HOST_MEMORY = Probe("host_memory", "cat /proc/meminfo", "/proc/meminfo", host_memory, quick=True)
