@@ -85,9 +85,7 @@ def test_what_could_not_be_listed_is_said_with_its_reason() -> None:
     found = on_machines([node("one", REFUSED, REFUSED), node("two", [image("a:1")])])
     assert [offer.on for offer in found.offers] == [("two",)]
     (line,) = found.unheard
-    assert line == (
-        "one: its containers and its images could not be listed: docker ps failed: permission denied"
-    )
+    assert line == ("one: containers and images could not be listed: docker ps failed: permission denied")
 
 
 def test_a_profile_holds_nothing_and_a_machine_nobody_looked_at_may() -> None:

@@ -21,11 +21,7 @@ _STORES = {"docker": "docker-daemon:", "podman": "containers-storage:"}
 _SITE = re.compile(r"(?P<root>.+)/lib(?:64)?/python3[^/]*/site-packages")
 _SYSTEM = ("/usr", "/usr/local")
 """Prefixes that hold more than an environment."""
-_HOLDERS = {
-    "containers": "its containers",
-    "images": "its images",
-    "environments": "its environments",
-}
+_HOLDERS = ("containers", "images", "environments")
 
 
 def on_machines(nodes: Sequence[Node]) -> Gathered:
@@ -148,9 +144,10 @@ def _unheard(node: Node) -> Iterator[str]:
     whys: dict[str, list[str]] = {}
     for name, fact in facts.items():
         if isinstance(fact, Missing):
-            whys.setdefault(fact.why, []).append(_HOLDERS[name])
+            whys.setdefault(fact.why, []).append(name)
     for why, names in whys.items():
-        yield f"{node.name}: {' and '.join(names)} could not be listed: {why}"
+        said = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        yield f"{node.name}: {said} could not be listed: {why.removeprefix(f'{machine.subject}: ')}"
 
 
 def _value(fact: Fact[tuple[T, ...]]) -> tuple[T, ...]:

@@ -73,7 +73,7 @@ def _of_image(offer: Offer, node: Node) -> Travel:
         whole = Bytes(sum(layer.size.count for layer in offer.packed))
     held = _layers_on(node)
     if isinstance(held, Missing):
-        return Travel(NOTHING, whole, f"which of its layers are there is not known: {held.why}")
+        return Travel(NOTHING, whole, "which of its layers are there could not be read")
     lacking = [layer for layer in layers if layer not in held.value]
     if not lacking:
         return exactly(NOTHING, "all of its layers are there")
