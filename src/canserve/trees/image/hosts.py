@@ -47,11 +47,11 @@ class Endpoint:
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """Addresses to try, one after the other. Plain HTTP for this machine, and after HTTPS where it is insecure."""
+        """Addresses to try, one after the other: HTTPS, and plain HTTP first on this machine, last where insecure."""
         server = HUB_SERVER if self.host == HUB else self.host
         rest = f"://{server}/v2/{self.repository}"
         if is_here(self.host):
-            return (f"http{rest}",)
+            return f"http{rest}", f"https{rest}"
         return (f"https{rest}", f"http{rest}") if self.insecure else (f"https{rest}",)
 
 
@@ -78,12 +78,12 @@ def endpoints(
         if entry.get("blocked") is True:
             raise BlockedError(str(path))
         prefix = entry.get("prefix") or entry.get("location")
-        own = _at({**entry, "prefix": prefix}, own, host, repository) or own
+        own = _at({**entry, "prefix": prefix}, host, repository) or own
         mirrors = entry.get("mirror")
         for each in mirrors if isinstance(mirrors, list) else ():
             if (
                 isinstance(each, dict)
-                and (there := _at({**each, "prefix": prefix}, own, host, repository)) is not None
+                and (there := _at({**each, "prefix": prefix}, host, repository)) is not None
             ):
                 digests = (
                     each.get("pull-from-mirror") == "digest-only"
@@ -125,19 +125,14 @@ def _longest(entries: Any, host: str, repository: str) -> Mapping[str, Any] | No
     return best[1]
 
 
-def _at(entry: Mapping[str, Any], own: Endpoint, host: str, repository: str) -> Endpoint | None:
-    """What an entry makes of an image's name: its prefix is replaced by its location."""
-    prefix, location = entry.get("prefix") or "", entry.get("location")
-    if not isinstance(location, str) or not _LOCATION.fullmatch(location):
-        location = prefix or own.host
+def _at(entry: Mapping[str, Any], host: str, repository: str) -> Endpoint | None:
+    """What an entry makes of an image's name: its prefix, which fits, is replaced by its location."""
+    prefix, location = entry.get("prefix"), entry.get("location")
     if not isinstance(prefix, str) or prefix.startswith("*."):
         prefix = host
-    rest = (
-        f"{host}/{repository}"[len(prefix) :]
-        if f"{host}/{repository}".startswith(prefix) and prefix
-        else f"/{repository}"
-    )
-    there, _, path = f"{location}{rest}".partition("/")
+    if not isinstance(location, str) or not _LOCATION.fullmatch(location):
+        location = prefix
+    there, _, path = f"{location}{f'{host}/{repository}'[len(prefix) :]}".partition("/")
     return Endpoint(there, path, entry.get("insecure") is True) if path else None
 
 

@@ -22,7 +22,7 @@ from canserve.trees.names import printable, refusal, unreadable
 from canserve.trees.positions import Use, in_steps, spooled
 from canserve.trees.tree import Cost, TreeError
 
-FORM = 3
+FORM = 4
 """Of what ``dump`` writes; another one is not read."""
 MAX_UNPACKED = 96 << 30
 """Unpacked bytes of one layer that are passed over; engine images measured have 10 to 40 GB in all."""
@@ -258,7 +258,7 @@ def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:
         r"|\.(?:dist|egg)-info/(?:METADATA|PKG-INFO|WHEEL|RECORD|entry_points\.txt|direct_url\.json|top_level\.txt)$"
         r"|\.(?:pth|egg-link)$|(?:^|/)(?:pyvenv\.cfg|pyproject\.toml|setup\.py|setup\.cfg|version\.py)$"
         r"|^(?:etc|usr/lib)/os-release$|^var/lib/dpkg/status$|^etc/ld\.so\.conf(?:\.d/[^/]+\.conf)?$"
-        r"|^usr/local/cuda[^/]*/version\.json$|(?:^|/)triton/(?:runtime|common)/build\.py$"
+        r"|^usr/local/cuda[^/]*/version\.json$|(?:^|/)triton/(?:(?:runtime|common)/build|backends/nvidia/compiler)\.py$"
         r"|(?:^|/)[\w.-]*entrypoint[\w.-]*$"
     )
 

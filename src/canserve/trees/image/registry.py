@@ -121,8 +121,8 @@ class Registry:
             try:
                 return self._pull(arch)
             except TreeError as error:
-                if not endpoint.mirror and error.missing.cause is not Cause.UNREACHED:
-                    raise  # it answers: without encryption it would say the same
+                if not endpoint.mirror and not _other_protocol(error.missing):
+                    raise
                 if endpoint.mirror:
                     self._notes.append(f"mirror {endpoint.host} did not serve it: {error.missing.why}"[:200])
         self._enter(*asked[-1])
@@ -202,8 +202,15 @@ class Registry:
         if error.status == 404:
             ask = "check the name: a private image is answered like one that does not exist"
             return unavailable(self.subject, "", error.why, ask)
-        if "CERTIFICATE_VERIFY_FAILED" in error.why:
+        if "CERTIFICATE_VERIFY_FAILED" in error.why or "certificates cannot be used" in error.why:
             ask = f"put the authority's certificate into /etc/containers/certs.d/{self._host}/ca.crt"
             return replace(found, ask=ask)
         ask = f"try again, or see whether {self._host} can be reached from here"
         return replace(found, ask="try again later" if error.status == 429 else error.ask or ask)
+
+
+def _other_protocol(missing: Missing) -> bool:
+    """Whether it is as when a server of HTTPS is asked over HTTP, or the other way round."""
+    if "HTTP 400" in missing.why:
+        return True
+    return missing.cause is Cause.UNREACHED and "refused" not in missing.why
