@@ -173,12 +173,11 @@ def area(number: int, plan: dict[str, Any], out: Out, deadline: float) -> None:
         why = str(error) or type(error).__name__
     finally:
         timer.cancel()
-        if why or counted.cut or out.broken:
-            child.kill()
         child.stdout.close()
-        status = child.wait()
+        status = ended(child)
         listener.join(5)
-    why = "time" if late.is_set() else counted.cut or (why if status == 0 else None)
+    # An engine's own refusal says more than that its archive is cut short.
+    why = "time" if late.is_set() else counted.cut or (why if status <= 0 else None)
     out.line(["area", number, status, why, b"".join(talk).decode("utf-8", "replace")])
 
 
@@ -199,6 +198,15 @@ class Ahead:
             data, self.first = self.first[:size], self.first[size:]
             return data
         return self.inner.read(size)
+
+
+def ended(child: subprocess.Popen[bytes]) -> int:
+    """Its exit status; what does not end by itself when nobody reads it is ended."""
+    try:
+        return child.wait(3)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
 
 
 def widened(pipe: IO[bytes]) -> None:
