@@ -48,8 +48,9 @@ def tool(name: str, version: str | None = "12.8.93") -> Tool:
     return Tool(f"triton/bin/{name}", known(version) if version else UNREADABLE)
 
 
-def triton(*tools: Tool, **named: Tool) -> Triton:
-    return Triton(known("3.6.0"), tools, named, known(True))
+def triton(*tools: Tool, newer: Any = None, by_torch: Tool | None = None, **named: Tool) -> Triton:
+    newer_from = newer if isinstance(newer, Missing) else known(newer)
+    return Triton(known("3.6.0"), tools, named, by_torch, newer_from, known(True))
 
 
 # triton-compiler-knows-gpu ---------------------------------------------------------------------------
@@ -70,12 +71,35 @@ def test_an_assembler_knows_the_gpus_of_its_release(capability: str, version: st
 
 
 def test_newer_gpus_get_the_assembler_that_is_made_for_them() -> None:
-    both = triton(tool("ptxas", "12.8.93"), tool("ptxas-blackwell", "12.9.86"))
+    both = triton(tool("ptxas", "12.8.93"), tool("ptxas-blackwell", "12.9.86"), newer=100)
     assert isinstance(judged(TRITON_COMPILER, standing(triton=both)), Yes)
-    older = triton(tool("ptxas", "12.9.86"), tool("ptxas-blackwell", "12.8.93"))
+    older = triton(tool("ptxas", "12.9.86"), tool("ptxas-blackwell", "12.8.93"), newer=100)
     verdict = judged(TRITON_COMPILER, standing(triton=older))
     assert isinstance(verdict, No) and "TRITON_PTXAS_BLACKWELL_PATH" in verdict.fix and "12.9" in verdict.fix
     assert isinstance(judged(TRITON_COMPILER, standing(gpu("8.0"), triton=older)), Yes)
+    hopper = triton(tool("ptxas", "99.0"), tool("ptxas-blackwell", "13.0.88"), newer=90)
+    assert isinstance(judged(TRITON_COMPILER, standing(gpu("9.0"), triton=hopper)), Yes)
+    assert isinstance(judged(TRITON_COMPILER, standing(gpu("8.9"), triton=hopper)), Unknown)
+    gone = triton(tool("ptxas", "13.0.88"), newer=100)
+    assert isinstance(judged(TRITON_COMPILER, standing(triton=gone)), Unknown)
+
+
+def test_a_choice_that_was_not_understood_decides_nothing_that_the_two_differ_in() -> None:
+    def found(one: str, other: str) -> Any:
+        both = triton(tool("ptxas", one), tool("ptxas-blackwell", other), newer=UNREADABLE)
+        return judged(TRITON_COMPILER, standing(triton=both))
+
+    assert isinstance(found("12.9.86", "13.0.88"), Yes)
+    assert isinstance(found("12.8.93", "13.0.88"), Unknown)
+    assert isinstance(found("12.8.93", "12.6.85"), No)
+
+
+def test_torch_may_put_its_own_in_place() -> None:
+    own = tool("torch/bin/ptxas", "13.0.88")
+    found = standing(triton=triton(tool("ptxas"), by_torch=own))
+    assert isinstance(judged(TRITON_COMPILER, found), Unknown)
+    older = replace(own, version=known("12.8.61"))
+    assert isinstance(judged(TRITON_COMPILER, standing(triton=triton(tool("ptxas"), by_torch=older))), No)
 
 
 def test_an_assembler_that_a_variable_names_counts() -> None:

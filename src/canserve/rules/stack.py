@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from canserve.rules.table import Row, load
@@ -31,11 +31,9 @@ def first_assembling(capability: Capability) -> str | None:
     )
 
 
-def chosen(names: Collection[str], capability: Capability) -> Row | None:
-    """Which of the assemblers of a Triton it takes for a compute capability."""
-    rows = load(FILE).rows("triton")
-    fits = (row for row in rows if row.text("assembler") in names)
-    return next((row for row in fits if capability >= Capability.parse(row.text("from"))), None)
+def assembler_row(name: str) -> Row | None:
+    """The row of an assembler that Triton brings, by its file name."""
+    return next((row for row in load(FILE).rows("triton") if row.text("assembler") == name), None)
 
 
 def named_assemblers() -> frozenset[str]:

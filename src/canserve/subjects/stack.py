@@ -60,6 +60,10 @@ class Triton:
     """``ptxas`` and, in newer releases, ``ptxas-blackwell``."""
     named: Mapping[str, Tool]
     """By variable of an image, the assembler that it names instead (``TRITON_PTXAS_PATH``)."""
+    by_torch: Tool | None
+    """One in torch's package, which torch's compiler takes instead where no variable names another."""
+    newer_from: Fact[int | None]
+    """Compute capability, times ten, from which it takes ``ptxas-blackwell``; ``Known(None)``: it never does."""
     compiles: Fact[bool]
     """Whether it compiles C code with the system's compiler when its first kernel starts."""
 

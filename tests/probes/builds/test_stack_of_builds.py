@@ -325,6 +325,40 @@ def test_an_assembler_that_says_nothing(content: bytes, tmp_path: Path) -> None:
     assert isinstance(version, Missing) and version.cause is Cause.UNREADABLE
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("def get_ptxas():\n    return knobs.nvidia.ptxas\n", None),
+        ("def get_ptxas(arch):\n    return k.ptxas_blackwell if arch >= 100 else k.ptxas\n", 100),
+        ("def get_ptxas(arch: int):\n    name = 'ptxas-blackwell' if arch >= 100 else 'ptxas'\n", 100),
+        (
+            "def get_ptxas(arch):\n    if arch < 90:\n        return k.ptxas\n    return k.ptxas_blackwell\n",
+            90,
+        ),
+        ("def get_ptxas(arch):\n    return k.ptxas_blackwell if is_new(arch) else k.ptxas\n", "unknown"),
+        ("def get_ptxas(arch):\n    return blackwell if arch >= 90 and arch < 130 else k.ptxas\n", "unknown"),
+        ("blackwell = 1\n", "unknown"),
+        ("def blackwell(:\n", "unknown"),
+        ("blackwell = " + "(" * 5000, "unknown"),
+    ],
+)
+def test_how_triton_chooses_an_assembler(text: str, number: object, tmp_path: Path) -> None:
+    """The forms of triton 3.4.0, 3.6.0, 3.3.1 and 3.9.0, and some that nobody has written yet."""
+    files = {**TRITON, f"{SITE}/triton/backends/nvidia/compiler.py": text.encode()}
+    found = of(image(tmp_path, BASE, engine(), files).triton).newer_from
+    if number == "unknown":
+        assert isinstance(found, Missing) and found.cause is Cause.UNREADABLE
+    else:
+        assert of(found) == number
+
+
+def test_an_assembler_that_torch_brings(tmp_path: Path) -> None:
+    files: dict[str, Member] = {f"{SITE}/torch/bin/ptxas": said(PTXAS)}
+    found = of(image(tmp_path, BASE, engine(), TORCH, TRITON, files).triton).by_torch
+    assert str(found) == f"{SITE}/torch/bin/ptxas: 12.9.86"
+    assert of(image(tmp_path / "b", BASE, engine(), TORCH, TRITON).triton).by_torch is None
+
+
 def test_constants_are_read_across_pieces(tmp_path: Path) -> None:
     for start in ((1 << 20) - 20, (1 << 20) + 100, 3 << 20):
         files = {**TRITON, f"{SITE}/triton/backends/nvidia/bin/ptxas": said(bytes(start) + PTXAS)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 
@@ -17,6 +18,9 @@ from canserve.trees.names import below, unreadable
 _ASSEMBLERS = ("backends/nvidia/bin", "third_party/cuda/bin")
 """Folders of Triton's package in which releases have had their programs."""
 _BUILD = ("runtime/build.py", "common/build.py")
+_CHOICE = ("backends/nvidia/compiler.py",)
+_CHOOSER = "get_ptxas"
+_NEWER = "blackwell"
 _NO_COMPILER = "Failed to find C compiler"
 """What Triton says when it has none, so that a file with these words calls one."""
 _NVCC = re.compile(r"nvidia_cuda_nvcc(?:_cu\d{2})?-([\d.]{1,20})(?:\.post\d+)?\.dist-info")
@@ -33,7 +37,7 @@ def assemblers(ground: Ground) -> Mapping[str, Asked]:
         for name, entry in ground.files(folder).items():
             if name in named_assemblers():
                 found[below(folder, name)] = Asked(entry.size, PTXAS)
-    for path in _named(ground).values():
+    for path in (*_named(ground).values(), *_by_torch(ground)):
         found[path] = Asked(ground.size(path) or 0, PTXAS)
     return found
 
@@ -42,6 +46,15 @@ def _named(ground: Ground) -> Mapping[str, str]:
     """By variable, the program that it names."""
     paths = {each: ground.inner(ground.variables.get(each, "")) for each in assembler_variables()}
     return {each: path for each, path in paths.items() if path and ground.look.is_file(path)}
+
+
+def _by_torch(ground: Ground) -> tuple[str, ...]:
+    """An assembler that torch brings, if it does: torch/_inductor/runtime/compile_tasks.py looks for it there."""
+    located = ground.found.installed("torch")
+    if isinstance(located, Missing) or located.value is None:
+        return ()
+    path = below(located.value.package.path, "bin/ptxas")
+    return (path,) if ground.look.is_file(path) else ()
 
 
 def triton(ground: Ground, told: Mapping[str, Fact[str]]) -> Fact[Triton | None]:
@@ -56,11 +69,43 @@ def triton(ground: Ground, told: Mapping[str, Fact[str]]) -> Fact[Triton | None]
     folder = located.value.package.path
     brought = tuple(Tool(path, each) for path, each in told.items() if path.startswith(f"{folder}/"))
     named = {each: Tool(path, told[path]) for each, path in _named(ground).items() if path in told}
-    found = Triton(own, brought, named, _compiles(ground, located.value))
+    torchs = [Tool(path, told[path]) for path in _by_torch(ground) if path in told]
+    newer, compiles = _newer_from(ground, located.value), _compiles(ground, located.value)
+    found = Triton(own, brought, named, torchs[0] if torchs else None, newer, compiles)
     looks = own.evidence
-    for tool in (*brought, *named.values()):
+    for tool in (*brought, *named.values(), *torchs):
         looks += tool.version.evidence
-    return Known(found, tuple(dict.fromkeys((*looks, *found.compiles.evidence))))
+    return Known(found, tuple(dict.fromkeys((*looks, *newer.evidence, *compiles.evidence))))
+
+
+def _newer_from(ground: Ground, located: Located) -> Fact[int | None]:
+    """The compute capability with which the function that chooses an assembler compares."""
+    path = below(located.package.path, _CHOICE[0])
+    text = ground.text(path)
+    if isinstance(text, Missing):
+        return text
+    if text.value is None or _NEWER not in text.value:
+        return Known(None, ground.seen(path, "it knows one ptxas alone"))
+    try:
+        tree = ast.parse(text.value)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return unreadable(ground.subject, path, "it is no Python that can be parsed")
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == _CHOOSER:
+            found = {bound for each in ast.walk(node) if (bound := _bound(each)) is not None}
+            if len(found) == 1:
+                (number,) = found
+                return Known(number, ground.seen(f"{path}:{node.lineno}", f"{_NEWER} from {number} on"))
+    return unreadable(ground.subject, path, f"how {_CHOOSER} chooses was not understood")
+
+
+def _bound(node: ast.AST) -> int | None:
+    """The number in ``arch >= 100`` and ``arch < 90``: from which on the newer one is taken."""
+    match node:
+        case ast.Compare(ast.Name("arch"), [ast.GtE() | ast.Lt()], [ast.Constant(int(number))]):
+            return number
+        case _:
+            return None
 
 
 def _compiles(ground: Ground, located: Located) -> Fact[bool]:
