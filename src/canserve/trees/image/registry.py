@@ -121,7 +121,7 @@ class Registry:
             try:
                 return self._pull(arch)
             except TreeError as error:
-                if not endpoint.mirror and not _other_protocol(error.missing):
+                if not endpoint.mirror and not _other_protocol(error.missing, base):
                     raise
                 if endpoint.mirror:
                     self._notes.append(f"mirror {endpoint.host} did not serve it: {error.missing.why}"[:200])
@@ -209,8 +209,8 @@ class Registry:
         return replace(found, ask="try again later" if error.status == 429 else error.ask or ask)
 
 
-def _other_protocol(missing: Missing) -> bool:
+def _other_protocol(missing: Missing, base: str) -> bool:
     """Whether it is as when a server of HTTPS is asked over HTTP, or the other way round."""
-    if "HTTP 400" in missing.why:
-        return True
-    return missing.cause is Cause.UNREACHED and "refused" not in missing.why
+    if not missing.why.startswith(f"{base}/") or "refused" in missing.why:
+        return False
+    return missing.cause is Cause.UNREACHED or "HTTP 400" in missing.why
