@@ -25,10 +25,10 @@ class Refusal:
     again: bool = False
     """A second attempt, later, may well succeed."""
     untold: bool = False
-    """A connection that is shared with others failed and keeps the reason to itself: one of its own would tell it."""
+    """It says that the way failed and not why: ssh keeps that to itself where a connection is shared with others."""
 
 
-_SHARED = r"stdio forwarding request failed|Session open refused by peer|mux_client_\w+: .*(?:failed|refused|broken)"
+_SHARED = r"UNKNOWN port 65535|stdio forwarding request failed|Session open refused by peer|mux_client_\w+: .*(?:failed|refused|broken)"
 _BUSY = r"kex_exchange_identification|Exceeded MaxStartups|Connection reset by .* port|ssh_exchange_identification"
 
 _KNOWN: Mapping[str, tuple[Cause, str, str]] = {
@@ -79,24 +79,23 @@ def refusal(talk: str, status: int | None, late: str | None, jumps: tuple[str, .
         r"UNKNOWN port 65535|stdio forwarding (?:request )?failed|Connection closed by UNKNOWN", talk
     ):
         via = f"on the way through {', '.join(jumps)}: "
-    if re.search(_SHARED, talk):
-        return Refusal(
-            Cause.UNREACHED, f"{via}the connection failed{said}", "try: ssh HOST true", untold=True
-        )
     for pattern, (cause, why, ask) in _KNOWN.items():
         if (match := re.search(f"^.*(?:{pattern}).*$", talk, re.MULTILINE)) is not None:
             return Refusal(cause, f"{via}{why} (ssh: {match[0].strip().removeprefix('ssh: ')[:200]})", ask)
+    untold = re.search(_SHARED, talk) is not None
     if re.search(_BUSY, talk):
         return Refusal(
             Cause.UNREACHED,
             f"{via}its sshd closed the connection at once{said}",
             "try again later",
             again=True,
+            untold=untold,
         )
     if late is not None:
         return Refusal(Cause.UNREACHED, f"{via}{late}{said}", "check that it is up and answers ssh")
-    if status == 255 or status is None:
-        return Refusal(Cause.UNREACHED, f"{via}the connection failed{said}", "try: ssh HOST true")
+    if status == 255 or status is None or untold:
+        why = f"{via}the connection failed{said}"
+        return Refusal(Cause.UNREACHED, why, "try: ssh HOST true", untold=untold)
     return Refusal(
         Cause.UNAVAILABLE,
         f"it ran no script: exit status {status}{said}",
