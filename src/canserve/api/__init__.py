@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -48,6 +48,8 @@ class Options:
     """Read what remote builds have compiled as well, which downloads most of them."""
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines are reached that follow an @ in a build's name; those of a cluster file are added to it."""
+    recent: MutableMapping[str, object] = field(default_factory=dict)
+    """What was read of containers for one question: some builds are opened more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,8 @@ def _stands_for(model_type: str) -> set[str]:
 def read_build(target: str, options: Options | None = None) -> Build | Missing:
     """Everything that is known how to read of one build."""
     options = options or Options()
-    return open_build(target, replace(Want.everything(), deep=options.deep), options, options.arch).build
+    want = replace(Want.everything(), deep=options.deep)
+    return open_build(target, want, with_routes(options, ()), options.arch).build
 
 
 def read_model(spec: str, options: Options | None = None) -> Model:
@@ -263,10 +266,10 @@ def read_wish(flags: Sequence[str]) -> Wish:
 
 
 def with_routes(options: Options, nodes: Sequence[Node]) -> Options:
-    """The same, with the ways to these machines: what they hold is named by their names or addresses."""
+    """The same for a new question, with the ways to these machines: what they hold is named by theirs."""
     from canserve.probes.live import routes
 
-    return replace(options, routes={**options.routes, **routes(nodes)})
+    return replace(options, routes={**options.routes, **routes(nodes)}, recent={})
 
 
 def by_arch(
@@ -295,6 +298,7 @@ def open_build(target: str, want: Want, options: Options, arch: str | None) -> R
         read_table=read_table,
         tell=partial(say, options),
         routes=options.routes,
+        recent=options.recent,
     )
     reading = read(target, want, how)
     if isinstance(reading.build, Build) and options.transformers is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from canserve.commands.ssh import Route
@@ -58,6 +58,8 @@ class BuildOptions:
     tell: Callable[[str], None] = field(default=_quiet)
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines that hold containers and images are reached, by name; any other name is one of ssh itself."""
+    recent: MutableMapping[str, object] = field(default_factory=dict)
+    """What was read of containers while one question is answered; filled as they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
         sought,
         options.routes,
         offline=options.offline,
+        recent=options.recent,
         stack=want.stack,
         deep=want.deep,
         whole=whole,

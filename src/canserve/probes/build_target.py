@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -67,6 +67,8 @@ class Means:
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines whose names follow an @ are reached; any other name is one of ssh itself."""
     offline: bool = False
+    recent: MutableMapping[str, object] = field(default_factory=dict)
+    """What was read of containers while this question is answered."""
     stack: bool = False
     """Whether what lies around an engine will be asked for."""
     deep: bool = False
@@ -183,7 +185,7 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     from canserve.probes.container.way import Way
 
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
-    way = Way(means.routes, means.offline, means.place.tell, means.place.cache)
+    way = Way(means.routes, means.offline, means.place.tell, means.place.cache, means.recent)
     found = open_held(it, Sought(packages, means.stack, means.deep), way)
     if isinstance(found, Missing):
         return found
@@ -205,7 +207,9 @@ def _open_remote_folder(it: RemoteFolder, means: Means) -> Opened | Missing:
     from canserve.probes.remote_folder import open_remote_folder
 
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
-    tree = open_remote_folder(it, packages, Way(means.routes, means.offline, means.place.tell, means.place.cache))
+    tree = open_remote_folder(
+        it, packages, Way(means.routes, means.offline, means.place.tell, means.place.cache, means.recent)
+    )
     return tree if isinstance(tree, Missing) else Opened(tree, remote=True)
 
 

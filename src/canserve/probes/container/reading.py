@@ -13,7 +13,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 from canserve.commands import containers
@@ -119,31 +119,52 @@ class _Reader:
         """Areas that were not read to their end."""
 
     def open(self) -> Opened:
-        """From the cache, where an image of this identity was read whole before; else from the engine."""
-        key = self._key()
-        kept = None if key is None or self._way.cache is None else self._way.cache.get("layers", key)
-        if (found := state.load(kept)) is not None:
-            self._read, layer = set(found.read), found.layer
+        """As it was read before, where that still holds; else from the engine."""
+        kept = self._kept()
+        if kept is None:
+            self._from_engine()
+            self._keep()
+        else:
+            self._read, layer = set(kept.read), kept.layer
             self._nodes, self._packed, self._holes = dict(layer.nodes), dict(layer.packed), list(layer.holes)
-            return self._opened()
-        opened = self._from_engine()
-        if key is not None and self._way.cache is not None and not self._cut:
-            self._way.cache.put("layers", key, state.dump(state.Kept(frozenset(self._read), self._layer())))
-        return opened
+        tree, notes = self._tree(), tuple(self._notes())
+        return Opened(tree, self._told, notes)
 
-    def _key(self) -> str | None:
-        """Of an image, whose files never change; None: of a container, whose files may."""
-        if self._it.kind != "image":
-            return None
-        sought = f"{sorted(self._packages)} {self._sought.stack} {self._sought.everything}"
-        told = f"{self._told.program} {self._told.image} {first_areas(self._told.config)} {sought}"
+    def _kept(self) -> state.Kept | None:
+        """What was read for this or a wider question: of an image ever, of a container within this question."""
+        for sought in dict.fromkeys((self._sought, replace(self._sought, stack=True))):
+            key = self._key(sought)
+            recent = self._way.recent.get(key)
+            if isinstance(recent, state.Kept):
+                return recent
+            if self._it.kind == "image" and self._way.cache is not None:
+                kept = state.load(self._way.cache.get("layers", key))
+                if kept is not None:
+                    return kept
+        return None
+
+    def _keep(self) -> None:
+        if self._cut:
+            return
+        key, kept = self._key(self._sought), state.Kept(frozenset(self._read), self._layer())
+        self._way.recent[key] = kept
+        if self._it.kind == "image" and self._way.cache is not None:
+            self._way.cache.put("layers", key, state.dump(kept))
+
+    def _key(self, sought: Sought) -> str:
+        """The files of an image never change; those of a container may, and are its own."""
+        own = "" if self._it.kind == "image" else f"{self._it.machine} {self._it.name}"
+        asked = (
+            f"{sorted(sought.packages)} {sought.stack} {sought.everything} {first_areas(self._told.config)}"
+        )
+        told = f"{self._told.program} {self._told.image} {own} {asked}"
         return f"held-{hashlib.sha256(told.encode()).hexdigest()}"
 
-    def _from_engine(self) -> Opened:
+    def _from_engine(self) -> None:
         """Folders of Python first, then what they lead to; everything only where no engine was seen."""
         if self._sought.everything:
             self._everything()
-            return self._opened()
+            return
         todo = first_areas(self._told.config)
         if self._sought.stack:
             todo += system_areas(self._told.config, [area.path for area in todo])
@@ -158,10 +179,6 @@ class _Reader:
                 f"no engine in the Python folders of {self._it.subject}: passing over all its files"
             )
             self._everything()
-        return self._opened()
-
-    def _opened(self) -> Opened:
-        return Opened(self._tree(), self._told, tuple(self._notes()))
 
     def _everything(self) -> None:
         self._take([Area("", MOST)], WHOLE_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -31,6 +31,8 @@ class Way:
     tell: Callable[[str], None] = field(default=_quiet)
     cache: Cache | None = None
     """Where what was read of an image is kept; None: nowhere."""
+    recent: MutableMapping[str, object] = field(default_factory=dict)
+    """What was read while this question is answered: builds are opened more than once for some."""
 
     def route(self, it: Held) -> Route | None:
         """To the machine that holds it; None: it is this one."""
