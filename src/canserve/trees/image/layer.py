@@ -259,7 +259,7 @@ def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:
         r"|\.(?:pth|egg-link)$|(?:^|/)(?:pyvenv\.cfg|pyproject\.toml|setup\.py|setup\.cfg|version\.py)$"
         r"|^(?:etc|usr/lib)/os-release$|^var/lib/dpkg/status$|^etc/ld\.so\.conf(?:\.d/[^/]+\.conf)?$"
         r"|^usr/local/cuda[^/]*/version\.json$|(?:^|/)triton/(?:(?:runtime|common)/build|backends/nvidia/compiler)\.py$"
-        r"|(?:^|/)[\w.-]*entrypoint[\w.-]*$"
+        r"|(?:^|/)[\w.-]*entrypoint[\w.-]*$|^(?:[\w.-]+/){0,3}[\w.-]+\.sh$"
     )
 
 

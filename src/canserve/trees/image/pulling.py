@@ -136,9 +136,9 @@ class _Plain:
         look += f", {len(self.cut)} not to the end" if self.cut else ""
         missing = unreached(self.reading.subject, "", f"{why} ({look})", "add --deep to read all of them")
         told = (
-            f"of {self.size / 1e6:.0f} MB in layers without a table of contents {self.passed / 1e6:.0f} MB were read,"
-            f" until all of what is installed in {self.settled.site} for the engine was seen;"
-            " other installations below would not have been seen: --deep reads all"
+            f"{self.passed / 1e6:.0f} of {self.size / 1e6:.0f} MB of plain layers were read, until the engine's"
+            f" installation in {self.settled.site} was whole; another one below it would not have been seen"
+            " (--deep reads all)"
         )
         return Layers(tuple(sources), Unread(missing, self.settled.folders), (told,))
 

@@ -64,7 +64,7 @@ def reference(target: str) -> Reference:
     rest = target.removeprefix(PREFIX)
     host, slash, path = rest.partition("/")
     if not slash or not ("." in host or ":" in host or host == "localhost"):
-        ask = "write the registry's host as well: docker://HOST/REPOSITORY:TAG"
+        ask = f"write the registry's host as well: docker://HOST/REPOSITORY:TAG ({PREFIX}{HUB}/{rest} for Docker Hub)"
         raise TreeError(unreadable(target, "", f"{target}: it names no registry", ask))
     path, _, digest = path.partition("@")
     repository, _, tag = path.partition(":")
