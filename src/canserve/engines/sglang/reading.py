@@ -4,52 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from canserve.engines.sglang.places import SRT, TOP, directly
+from canserve.engines.reading import BuildReading, ReadingError, attempt
+from canserve.engines.sglang.places import TOP, directly
 from canserve.engines.sglang.snippets import Function, functions
 from canserve.engines.sources import MAX_SOURCE, Sources
 from canserve.engines.static.closure import Closure
-from canserve.engines.static.evaluate import Namespace
 from canserve.engines.static.graph import ClassGraph
 from canserve.engines.static.modules import module_of, within
 from canserve.engines.static.sites import FunctionSite
-from canserve.facts import Cause, Evidence, Fact, Missing
+from canserve.facts import Missing
 from canserve.subjects.build import Import, Site, Want
 
-T = TypeVar("T")
+__all__ = ["Reading", "ReadingError", "attempt", "outside_packages", "transformers_imports"]
 
 
-class ReadingError(Exception):
-    """A fact that cannot be had from this build; ``missing`` says why."""
-
-    def __init__(self, missing: Missing) -> None:
-        super().__init__(missing.why)
-        self.missing = missing
-
-
-class Reading:
-    """What every reader of this engine works with; its methods raise ReadingError."""
+class Reading(BuildReading):
+    """What every reader of this engine works with."""
 
     def __init__(self, sources: Sources, want: Want, vllm: bool = False) -> None:
         """``vllm``: whether a usual installation of the build brings vLLM along."""
-        self.sources = sources
-        self.want = want
-        self.vllm = vllm
         self.graph = ClassGraph(sources, TOP)
+        super().__init__(sources, want, self.graph.constants)
+        self.vllm = vllm
         self._texts: dict[str, str] = {}
 
     # -- files
-
-    def first(self, paths: Sequence[str]) -> str | None:
-        """The first of these files that the build has; None when none exists."""
-        for path in paths:
-            if self.sources.has(path):
-                return path
-            if gap := self.sources.gap(path):
-                raise ReadingError(gap)
-        return None
 
     def raw(self, path: str) -> bytes:
         """A file's bytes; none when it does not exist."""
@@ -67,27 +47,11 @@ class Reading:
             self._texts[path] = self.raw(path).decode("utf-8", "replace")
         return self._texts[path]
 
-    def tree(self, path: str) -> ast.Module:
-        """A file's syntax tree; an empty one when it does not exist."""
-        fact = self.sources.tree(path)
-        if isinstance(fact, Missing):
-            raise ReadingError(fact)
-        return fact.value or ast.Module([], [])
-
     def direct(self, folder: str) -> list[str]:
         """The Python files directly in a folder, ``__init__`` included."""
         if gap := self.sources.gap(f"{folder}__init__.py"):
             raise ReadingError(gap)
         return directly(self.sources, folder)
-
-    def constants(self, path: str) -> Namespace:
-        """A file's module-level constants."""
-        fact = self.graph.constants.of(path)
-        if isinstance(fact, Missing):
-            raise ReadingError(fact)
-        if fact.value is None:
-            raise self.unknown(path, "no such file")
-        return fact.value
 
     def function(self, path: str, name: str) -> FunctionSite | None:
         """A function that stands at the top level of a file."""
@@ -102,20 +66,6 @@ class Reading:
         nodes = ast.walk(self.tree(path))
         wanted = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
         return [node for node in wanted if re.fullmatch(names, node.name)]
-
-    # -- answers
-
-    def seen(self, at: Site, saw: str) -> Evidence:
-        """Evidence for a look at a place of this build."""
-        return self.sources.seen(at.file, saw, at.line or None)
-
-    def unknown(self, path: str, why: str) -> ReadingError:
-        """It stands where it should, in a form that is not understood."""
-        return ReadingError(self.sources.unreadable(path, f"unknown form: {why}"))
-
-    def unavailable(self, why: str, ask: str, path: str = SRT) -> ReadingError:
-        """This build leaves it to something outside of itself."""
-        return ReadingError(Missing(Cause.UNAVAILABLE, why, (self.sources.seen(path, why),), ask))
 
 
 def transformers_imports(needs: Closure) -> list[Import]:
@@ -136,13 +86,3 @@ def outside_packages(needs: Closure) -> list[Import]:
         if package != "transformers":
             found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
     return list(found.values())
-
-
-def attempt(read: Callable[[Reading], Fact[T]], reading: Reading) -> Fact[T]:
-    """The fact, or why it is missing."""
-    try:
-        return read(reading)
-    except ReadingError as error:
-        return error.missing
-    except RecursionError:
-        return Missing(Cause.UNREADABLE, "the sources are nested too deeply to be followed")

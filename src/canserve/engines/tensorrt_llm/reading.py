@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from canserve.engines.reading import BuildReading, ReadingError, attempt
 from canserve.engines.sources import Sources
 from canserve.engines.static.graph import ClassGraph
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.facts import Known
 from canserve.subjects.build import Site, Want
+
+__all__ = ["Reading", "ReadingError", "assigned", "attempt", "compared", "decorations", "texts"]
 
 T = TypeVar("T")
 
@@ -38,71 +41,20 @@ RAY = f"{TOP}/executor/ray_executor.py"
 FILES = (ZOO, INDEX, LEGACY, SERVE, CONFIGS, MODES, *GATES, REASONING, TOOLS, *LOADERS)
 
 
-class ReadingError(Exception):
-    """A fact that cannot be had from this build; ``missing`` says why."""
-
-    def __init__(self, missing: Missing) -> None:
-        super().__init__(missing.why)
-        self.missing = missing
-
-
-class Reading:
-    """What every reader of this engine works with; its methods raise ReadingError."""
+class Reading(BuildReading):
+    """What every reader of this engine works with."""
 
     def __init__(self, sources: Sources, want: Want) -> None:
-        self.sources = sources
-        self.want = want
         self.graph = ClassGraph(sources, TOP)
-
-    def has(self, path: str) -> bool:
-        """Whether the build has the file; fails where that could not be looked up."""
-        if gap := self.sources.gap(path):
-            raise ReadingError(gap)
-        return self.sources.has(path)
+        super().__init__(sources, want, self.graph.constants)
 
     def existing(self, paths: Sequence[str]) -> list[str]:
         """Those of the files that the build has."""
         return [path for path in paths if self.has(path)]
 
-    def text(self, path: str) -> str:
-        """A file's text; empty when it does not exist."""
-        fact = self.sources.text(path)
-        if isinstance(fact, Missing):
-            raise ReadingError(fact)
-        return fact.value or ""
-
-    def tree(self, path: str) -> ast.Module:
-        """A file's syntax tree; an empty one when it does not exist."""
-        fact = self.sources.tree(path)
-        if isinstance(fact, Missing):
-            raise ReadingError(fact)
-        return fact.value or ast.Module([], [])
-
     def known(self, value: T, saw: str, *places: Site) -> Known[T]:
         """A fact with the places in the build that gave it."""
         return Known(value, tuple(self.seen(at, saw) for at in places))
-
-    def seen(self, at: Site, saw: str) -> Evidence:
-        """Evidence for a look at a place of this build."""
-        return self.sources.seen(at.file, saw, at.line or None)
-
-    def unknown(self, path: str, what: str) -> ReadingError:
-        """It stands where it should, in a form that is not understood."""
-        return ReadingError(self.sources.unknown_form(path, what))
-
-    def unavailable(self, path: str, why: str, ask: str) -> ReadingError:
-        """This build does not say."""
-        return ReadingError(Missing(Cause.UNAVAILABLE, why, (self.sources.seen(path, why),), ask))
-
-
-def attempt(read: Callable[[Reading], Fact[T]], reading: Reading) -> Fact[T]:
-    """The fact, or why it is missing."""
-    try:
-        return read(reading)
-    except ReadingError as error:
-        return error.missing
-    except RecursionError:
-        return Missing(Cause.UNREADABLE, "the sources are nested too deeply to be followed")
 
 
 def decorations(tree: ast.Module, decorator: str) -> Iterator[tuple[str, ast.ClassDef]]:

@@ -104,7 +104,11 @@ def first_round(reading: Reading, want: Want) -> list[str]:
     if want.vendors:
         paths += [f"vllm/platforms/{platform}.py" for platform in quantization.VENDORS]
     if want.attention:
-        paths += [*attention.FILES, *attention.ALSO, *(p for p in sources.under("vllm/v1/attention/") if want.flags)]
+        paths += [
+            *attention.FILES,
+            *attention.ALSO,
+            *(p for p in sources.under("vllm/v1/attention/") if want.flags),
+        ]
     return [path for path in dict.fromkeys(paths) if sources.has(path)]
 
 
