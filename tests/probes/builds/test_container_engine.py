@@ -19,6 +19,9 @@ from small_engine import ENGINES
 from canserve.commands.ssh import Route
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, Reading, read_build
+from canserve.probes.container.naming import held
+from canserve.probes.container.reading import MOUNT, Sought, open_held
+from canserve.probes.container.way import Way
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
 from docker_engine import Docker
@@ -62,18 +65,29 @@ def test_an_image_that_the_engine_holds(docker: Docker) -> None:
     assert names(build("docker://me/eng:1@local")) == {"Alpha", "Beta"}
 
 
-def test_an_image_is_read_once_and_a_container_anew(
+def test_an_image_is_read_once_and_a_container_anew_for_each_question(
     docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = BuildOptions(engines=ENGINES, cache=Cache(tmp_path / "cache"))
+    cache = Cache(tmp_path / "kept")
     docker("create", "--name", "idle", "me/eng:1")
-    first = [
-        read_build(target, Want(), options).build for target in ("docker-daemon:me/eng:1", "container://idle")
-    ]
     begun = slowed(tmp_path, monkeypatch, 0)
-    again = read_build("docker-daemon:me/eng:1", Want(), options).build
-    assert isinstance(again, Build) and again == first[0] and not begun.exists()
-    assert read_build("container://idle", Want(), options).build == first[1] and begun.exists()
+
+    def asked(target: str, options: BuildOptions) -> tuple[object, bool]:
+        begun.unlink(missing_ok=True)
+        return read_build(target, Want(), options).build, begun.exists()
+
+    def question() -> BuildOptions:
+        return BuildOptions(engines=ENGINES, cache=cache)
+
+    image, container = "docker-daemon:me/eng:1", "container://idle"
+    first, travelled = asked(image, question())
+    assert isinstance(first, Build) and travelled
+    assert asked(image, question()) == (first, False)
+    one = question()
+    held, travelled = asked(container, one)
+    assert isinstance(held, Build) and travelled
+    assert asked(container, one) == (held, False)
+    assert asked(container, question()) == (held, True)
 
 
 def test_changed_files_of_a_running_container_win(docker: Docker) -> None:
@@ -119,7 +133,11 @@ def test_a_source_tree_outside_of_site_packages(docker: Docker, lead: dict[str, 
     info = {f"{SITE}/eng-1.2.dist-info/METADATA": INSTALLED[f"{SITE}/eng-1.2.dist-info/METADATA"]}
     there: dict[str, Member] = {f"{SITE}/{name}": data for name, data in lead.items()}
     docker.load("me/source:1", [BASE, package("opt/eng", '"Here"'), there | info])
-    assert names(build("docker-daemon:me/source:1")) == {"Here"}
+    told: list[str] = []
+    options = BuildOptions(engines=ENGINES, tell=told.append)
+    got = read_build("docker-daemon:me/source:1", Want(), options).build
+    assert isinstance(got, Build) and names(got) == {"Here"}
+    assert not any("passing over all its files" in line for line in told)
     docker("rmi", "me/source:1")
 
 
@@ -268,3 +286,42 @@ def test_an_engine_that_hangs(docker: Docker) -> None:
     finally:
         docker.process.send_signal(signal.SIGCONT)
     assert why.cause is Cause.UNAVAILABLE and why.why == "docker on local did not answer within 10 s"
+
+
+def test_links_and_large_files_are_read_where_they_lie(docker: Docker) -> None:
+    it = held("docker-daemon:me/eng:1")
+    assert it is not None
+    opened = open_held(it, Sought(frozenset({"eng"})), Way())
+    assert not isinstance(opened, Missing)
+    tree = opened.tree
+    for name in ("version.py", "linked.py", "hard.py"):
+        assert tree.read(f"{SITE}/eng/{name}") == b'__version__ = "1.2"\n'
+    sizes: dict[str, int] = {}
+    large = f"{SITE}/eng/kernel.so"
+    failed = tree.visit([large, f"{SITE}/eng/none.so"], lambda path, file: sizes.update({path: file.size}))
+    assert sizes == {large: 100_004} and list(failed) == [f"{SITE}/eng/none.so"]
+    assert tree.read(large, 0, 4) == b"\x7fELF"
+    assert docker.left() == []
+
+
+def test_a_mounted_folder_too_large_to_pass_over_is_no_proof_of_absence(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").mkdir()
+    with (tmp_path / "models" / "weights").open("wb") as file:
+        file.truncate(MOUNT + (64 << 20))
+    docker("create", "--name", "weights", "-v", f"{tmp_path}/models:/models", "me/bare:1")
+    why = refused("container://weights")
+    assert "not every folder could be looked into" in why.why
+    assert docker.left() == ["weights"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_everything_with_deep(docker: Docker, deep: bool) -> None:
+    docker.load("me/odd:1", [BASE, package("srv/odd/place", '"Odd"'), INSTALLED])
+    it = held("docker-daemon:me/odd:1")
+    assert it is not None
+    opened = open_held(it, Sought(frozenset({"eng"}), everything=deep), Way())
+    assert not isinstance(opened, Missing)
+    found = opened.tree.children("srv/odd")
+    assert found is not None and (found.folders == ("place",)) is deep and bool(found.holes) is not deep

@@ -227,12 +227,11 @@ class _Reader:
         if gone_midway is not None:
             why = f"{self._it.name} was removed while it was read"
             raise TreeError(Missing(Cause.UNAVAILABLE, why, (self._seen(look, gone_midway),), "look again"))
-        said = {" ".join(e.error.split()) for e in skimmed.areas.values() if not _read_to_its_end(e)}
-        if (
-            len(said) == 1
-            and len(skimmed.areas) == len(areas)
-            and not any(map(_read_to_its_end, skimmed.areas.values()))
-        ):
+        ends = list(skimmed.areas.values())
+        ends = list(skimmed.areas.values())
+        said = {" ".join(each.error.split()) for each in ends}
+        refused = len(ends) == len(areas) and all(e.cut is None and not _read_to_its_end(e) for e in ends)
+        if refused and len(said) == 1:
             raise TreeError(self._gave_nothing(said.pop(), look))
         if skimmed.trouble is not None and not skimmed.areas:
             why = f"what {self._told.program} wrote of {self._it.name} could not be read: {skimmed.trouble}"
