@@ -98,7 +98,7 @@ def command(**chosen: Any) -> int:
     build = "docker://registry.example/team/engine:2026-03"
     note = "what the other cluster runs"
     [[hub]]                          # to be searched instead of the public ones
-    kind = "docker-hub"              # or "quay": the form in which it answers
+    kind = "docker-hub"              # or "quay", "github": the form of its answers
     address = "https://hub.example"
     registry = "registry.example"
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from canserve.rules.table import Row, load
 
 FILE = "hubs.toml"
-Kind = Literal["docker-hub", "quay"]
+Kind = Literal["docker-hub", "quay", "github"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 

@@ -20,7 +20,11 @@ from web_server import Behaviour, Site, page, running, status
 
 ARM = frozenset({"arm64"})
 DIGEST = f"sha256:{'a' * 64}"
-SEARCHES: dict[Kind, str] = {"docker-hub": "/v2/search/repositories/", "quay": "/api/v1/find/repositories"}
+SEARCHES: dict[Kind, str] = {
+    "docker-hub": "/v2/search/repositories/",
+    "quay": "/api/v1/find/repositories",
+    "github": "/search/repositories",
+}
 
 
 @pytest.fixture
@@ -171,14 +175,32 @@ def test_figures_that_cannot_be_are_not_taken(site: Site, place: Place) -> None:
     assert {offer.size for offer in search(hub_of(site), ["x"], place, ARM).offers} == {None}
 
 
-@pytest.mark.parametrize("kind", ["docker-hub", "quay"])
+def test_github_repositories_and_the_images_under_their_names(site: Site, place: Place) -> None:
+    rows = [{"full_name": "Team/Engine", "private": False}, {"full_name": "x/without"}, {"full_name": "y/busy"},
+            {"full_name": "z/secret", "private": True}, {"full_name": 5}]  # fmt: skip
+    site.put(SEARCHES["github"], answer({"total_count": 5, "incomplete_results": False, "items": rows}))
+    tags = ["nightly", "0.17.1", "0.14.0", "0.9", f"sha256-{'0' * 64}.sig"]
+    site.put("/v2/team/engine/tags/list", answer({"name": "team/engine", "tags": tags}))
+    site.put("/v2/x/without/tags/list", status(403))
+    site.put("/v2/y/busy/tags/list", status(503))
+    registry = site.url.removeprefix("http://")
+    found = search(Hub("github", site.url, registry), ["engine"], place, ARM)
+    assert names(found) == [f"docker://{registry}/team/engine:{tag}" for tag in ("0.17.1", "0.14.0", "0.9")]
+    assert {offer.source for offer in found.offers} == {"search"}
+    (line,) = found.unheard
+    assert "y/busy" in line and "503" in line, (
+        "a repository without images is no trouble, a registry that fails is"
+    )
+
+
+@pytest.mark.parametrize("kind", ["docker-hub", "quay", "github"])
 @pytest.mark.parametrize(
     ("behaviour", "said"),
     [
         (page(b"<html>rate limited</html>", "text/html"), "did not answer with JSON, but with text/html"),
         (answer([]), "JSON of an unknown form"),
-        (answer({"detail": "x"}), "has no list of results"),
-        (answer({"results": {"a": 1}}), "has no list of results"),
+        (answer({"detail": "x"}), "has no list of "),
+        (answer({"results": {"a": 1}, "items": 7}), "has no list of "),
         (page(b"{" * 50_000, "application/json"), "did not answer with JSON"),
         (page(b" " * (5 << 20), "application/json"), "bytes"),
         (status(429), "429"),
@@ -196,6 +218,10 @@ def test_a_hub_that_does_not_answer_is_a_line_and_no_error(
 
 
 def test_the_public_hubs_are_those_that_the_tools_document() -> None:
-    assert {(hub.kind, hub.registry) for hub in hubs()} == {("docker-hub", "docker.io"), ("quay", "quay.io")}
+    assert {(hub.kind, hub.registry) for hub in hubs()} == {
+        ("docker-hub", "docker.io"),
+        ("quay", "quay.io"),
+        ("github", "ghcr.io"),
+    }
     assert all(hub.address.startswith("https://") and not hub.address.endswith("/") for hub in hubs())
     assert words()

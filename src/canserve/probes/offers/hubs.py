@@ -1,7 +1,8 @@
 """A search of public image hubs, which the user asks for: names and sizes of images, and nothing else.
 
 Forms: Docker Hub's ``/v2/search/repositories/`` and ``/v2/namespaces/NAMESPACE/repositories/NAME/tags``; Quay's
-``/api/v1/find/repositories`` and ``/api/v1/repository/NAMESPACE/NAME/tag/``. Only the words leave this machine.
+``/api/v1/find/repositories`` and ``/api/v1/repository/NAMESPACE/NAME/tag/``; GitHub's ``/search/repositories``, and
+the tags of ``ghcr.io/OWNER/NAME`` as its registry lists them. Only the words leave this machine.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from canserve.plan.offers.held import merged
 from canserve.plan.offers.offer import Gathered, Offer
+from canserve.probes.offers.tags import read_tags
 from canserve.rules.hubs import Hub, Kind
 from canserve.trees.archive.remote import Place
 from canserve.trees.image.registry import PREFIX
@@ -46,12 +48,22 @@ class _Form:
 
     search: Callable[[str, int], str]
     """Words and page, as path and query."""
+    found: str
+    """Key of the list of repositories."""
     repository: Callable[[Mapping[str, Any]], str | None]
     more: Callable[[Mapping[str, Any]], bool]
-    tags: Callable[[str], str]
-    tag: Callable[[Mapping[str, Any], Offer, str | None], Offer | None]
+    tags: _Tags | None
+    """None: the registry itself is asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tags:
+    """How the tags of a repository are asked for."""
+
+    path: Callable[[str], str]
     listed: str
     """Key of the list of tags."""
+    tag: Callable[[Mapping[str, Any], Offer, str | None], Offer | None]
 
 
 def search(hub: Hub, words: Sequence[str], place: Place, archs: frozenset[str]) -> Gathered:
@@ -88,7 +100,7 @@ def _found(form: _Form, asked: _Asked, text: str) -> Iterator[str]:
     """Names of repositories, in the hub's own order."""
     for page in range(1, MAX_PAGES + 1):
         answer = asked(form.search(text, page))
-        for one in _rows(answer, "results"):
+        for one in _rows(answer, form.found):
             name = form.repository(one)
             if name is not None and len(name) < 256 and _REPOSITORY.fullmatch(name):
                 yield name
@@ -97,18 +109,34 @@ def _found(form: _Form, asked: _Asked, text: str) -> Iterator[str]:
 
 
 def _images(form: _Form, asked: _Asked, name: str, archs: frozenset[str]) -> list[Offer]:
-    answer = asked(form.tags(name))
+    if form.tags is None:
+        return _in_registry(asked, name)
+    answer = asked(form.tags.path(name))
     start = Offer(f"{PREFIX}{asked.hub.registry}/{name}", "search", note=f"found by {asked.hub.kind}")
     only = next(iter(archs)) if len(archs) == 1 else None
     found = []
-    for row in _rows(answer, form.listed):
+    for row in _rows(answer, form.tags.listed):
         tag = row.get("name")
         if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             continue
-        offer = form.tag(row, replace(start, target=f"{start.target}:{tag}"), only)
+        offer = form.tags.tag(row, replace(start, target=f"{start.target}:{tag}"), only)
         if offer is not None:
             found.append(offer)
     return list(merged(found))[:TAGS_EACH]
+
+
+def _in_registry(asked: _Asked, name: str) -> list[Offer]:
+    """The newest of what lies under a repository's own name; for most there is nothing, which is no trouble."""
+    target = f"{PREFIX}{asked.hub.registry}/{name}"
+    found = read_tags(target, asked.place, TAGS_EACH)
+    if not found.offers and any("HTTP" in line and not _NO_IMAGES.search(line) for line in found.unheard):
+        raise HubError(found.unheard[0])
+    note = f"found by {asked.hub.kind}"
+    return [replace(offer, source="search", note=note) for offer in found.offers]
+
+
+_NO_IMAGES = re.compile(r"HTTP 40[134]")
+"""How registries answer for a repository that they do not have, or that is not for everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,21 +248,35 @@ def _moment(told: Any) -> str | None:
         return None
 
 
+def _github_search(text: str, page: int) -> str:
+    return f"/search/repositories?{urlencode({'q': text, 'page': page, 'per_page': _PAGE})}"
+
+
+def _github_repository(one: Mapping[str, Any]) -> str | None:
+    """Image names are in lower case, whatever the repository's is."""
+    name = one.get("full_name")
+    return name.lower() if isinstance(name, str) and one.get("private") is not True else None
+
+
+def _github_more(answer: Mapping[str, Any]) -> bool:
+    count = answer.get("total_count")
+    return type(count) is int and count > _PAGE
+
+
 _FORMS: dict[Kind, _Form] = {
     "docker-hub": _Form(
         _hub_search,
+        "results",
         _hub_repository,
         lambda answer: answer.get("next") is not None,
-        _hub_tags,
-        _hub_tag,
-        "results",
+        _Tags(_hub_tags, "results", _hub_tag),
     ),
     "quay": _Form(
         _quay_search,
+        "results",
         _quay_repository,
         lambda answer: answer.get("has_additional") is True,
-        _quay_tags,
-        _quay_tag,
-        "tags",
+        _Tags(_quay_tags, "tags", _quay_tag),
     ),
+    "github": _Form(_github_search, "items", _github_repository, _github_more, None),
 }
