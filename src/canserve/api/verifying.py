@@ -18,6 +18,8 @@ from canserve.verdict import Finding, Skipped, Verdict, worst
 from canserve.verify.client import key_from
 from canserve.verify.limits import QUICK, Limits
 from canserve.verify.probe import Wanted, ask_all
+from canserve.verify.samples import MAX_BYTES as MOST_SAMPLES
+from canserve.verify.samples import SamplesError, read_samples, write_samples
 from canserve.verify.target import TargetError, endpoint
 
 EXPECTABLE = ("tools", "reasoning", "schema", "logprobs", "metrics", "dummy")
@@ -46,6 +48,8 @@ class Wishes:
     """Seconds for one answer."""
     wait: float = 0.0
     """Seconds for a server that is still starting."""
+    samples: Path | None = None
+    """A file of samples measured before, by this or another tool, to be judged in place of new ones."""
     limits: Limits | None = None
     """All bounds at once; None: the usual ones."""
     progress: Callable[[str], None] | None = None
@@ -94,6 +98,7 @@ def verify(url: str, wishes: Wishes | None = None) -> VerifyReport:
         expected,
         str(wishes.certificates) if wishes.certificates else None,
         wishes.wait,
+        _samples(wishes.samples) if wishes.samples is not None else None,
         tell=wishes.progress or (lambda _: None),
     )
     return judged(ask_all(wanted))
@@ -104,6 +109,11 @@ def judged(served: Served) -> VerifyReport:
     each = [check.judge(served) for check in CHECKS]
     found = tuple(one for one in each if isinstance(one, Finding))
     return VerifyReport(served, found, tuple(one for one in each if isinstance(one, Skipped)))
+
+
+def exported(report: VerifyReport, date: str) -> str:
+    """Its samples in the form of other tools, a line for each step; empty where nothing was measured."""
+    return "" if report.speeds is None else write_samples(report.speeds, report.served.model, date)
 
 
 def read_key(path: Path) -> Secret | None:
@@ -136,6 +146,18 @@ def _limits(wishes: Wishes) -> Limits:
     if wishes.seconds is not None:
         limits = replace(limits, total=wishes.seconds)
     return limits if wishes.patience is None else replace(limits, patience=wishes.patience)
+
+
+def _samples(path: Path) -> Speeds:
+    """Samples from a file. Raises SpecError."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_SAMPLES + 1).decode("utf-8", "replace")
+        return read_samples(text, str(path))
+    except OSError as error:
+        raise SpecError(f"--samples {path}: {error.strerror or error}") from error
+    except SamplesError as error:
+        raise SpecError(f"--samples {path}: {error}") from error
 
 
 def _expected(path: Path) -> Fact[Expected]:

@@ -85,6 +85,18 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     "--ca", type=click.Path(path_type=Path), metavar="FILE", help="Certificate authorities to trust."
 )
 @click.option(
+    "--samples",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Judge speeds from this file of canserve, guidellm or bench serve.",
+)
+@click.option(
+    "--export",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep raw samples in the form of bench serve, a line for each step.",
+)
+@click.option(
     "--explain",
     multiple=True,
     callback=explained,
@@ -122,6 +134,8 @@ class Wanted:
     wait: float
     key_file: Path | None
     ca: Path | None
+    samples: Path | None
+    export: Path | None
     explain: tuple[str, ...]
     form: str
     quiet: bool
@@ -145,10 +159,18 @@ def run(wanted: Wanted) -> int:
             wanted.seconds,
             wanted.patience,
             wanted.wait,
+            wanted.samples,
             progress=progress,
         )
         report = verify(wanted.url, wishes)
     emit(_rendered(report, wanted))
+    if wanted.export is not None:
+        from datetime import UTC, datetime
+
+        from canserve.api.verifying import exported
+
+        now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        wanted.export.write_text(exported(report, now), encoding="utf-8")
     if wanted.form == "text" and not wanted.explain:
         remark("--explain all shows every request and what came", wanted.quiet)
     return EXIT[word(report.verdict)]

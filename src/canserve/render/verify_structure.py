@@ -44,6 +44,7 @@ def _speeds(speeds: Speeds, expected: Fact[Expected]) -> SpeedsShape:
         prefill_tok_s=_spread(rates.prefill(speeds)),
         ramp=tuple(_step(step) for step in speeds.ramp),
         ramp_ended=speeds.ended,
+        generator_ceiling_tok_s=rates.CEILING,
         expected=_expected(expected.value) if isinstance(expected, Known) else None,
         samples=tuple(_samples(speeds)),
         imported=speeds.imported or None,

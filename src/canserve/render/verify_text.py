@@ -66,6 +66,8 @@ def _ramp(speeds: Speeds) -> Iterator[tuple[str, str]]:
         yield f"{step.concurrency} at once", f"{_step(step)}{mark}"
     if speeds.ramp:
         yield "the ramp ended", speeds.ended
+    if rates.limited(speeds.ramp):
+        yield "note", f"the load generator itself takes about {rates.CEILING:,.0f} tok/s"
 
 
 def _step(step: Step) -> str:

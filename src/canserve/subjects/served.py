@@ -56,6 +56,11 @@ class Answer:
     """Streamed: the end was marked (``data: [DONE]``)."""
 
     @property
+    def empty(self) -> bool:
+        """Whether it says and does nothing at all."""
+        return not (self.text or self.reasoning or self.calls)
+
+    @property
     def said(self) -> str:
         """Reasoning and text, one after the other."""
         return f"{self.reasoning}\n{self.text}" if self.reasoning else self.text

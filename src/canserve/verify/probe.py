@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.rules.served import Told
-from canserve.subjects.served import Answer, Expected, Listed, Page, Reply, Served
+from canserve.subjects.served import Answer, Expected, Listed, Page, Reply, Served, Speeds
 from canserve.trees.fanout import fanout
 from canserve.verify import conversation as talk
 from canserve.verify import crowding, status
@@ -37,7 +37,8 @@ class Wanted:
     certificates: str | None = None
     wait: float = 0.0
     """Seconds to wait for a server that is still starting."""
-    speed: bool = True
+    samples: Speeds | None = None
+    """Speeds that were measured before; None: they are measured now."""
     tell: Callable[[str], None] = lambda _: None
 
 
@@ -73,7 +74,7 @@ class _Round:
         context = served.context.value if isinstance(served.context, Known) else None
         first = talk.first(self.asker, context)
         served = replace(served, first=first)
-        if not isinstance(first, Known) or not isinstance(first.value, Answer):
+        if not isinstance(first, Known) or not isinstance(first.value, Answer) or first.value.empty:
             return served
         rooms = Rooms(talk.thinks(first), context)
         return self._load(self._formats(self._talk(served, rooms), rooms), rooms)
@@ -166,7 +167,10 @@ class _Round:
             served = replace(served, long=served.context, too_long=served.context)
         tell("leaving answers in the middle")
         served = replace(served, cancelled=crowding.cancelled(self.asker, rooms))
-        if self.wanted.speed:
+        if self.wanted.samples is not None:
+            look = Evidence(self.wanted.samples.imported, "samples", f"{len(self.wanted.samples.ramp)} runs")
+            served = replace(served, speeds=Known(self.wanted.samples, (look,)))
+        else:
             tell("measuring its speed")
             served = replace(served, speeds=Meter(self.asker, rooms.context, per_sentence).all())
         tell("asking more than it may hold")

@@ -70,7 +70,7 @@ class Meter:
             expected = steps[-1].seconds * 1.5 if steps else 0.0
             if expected > min(limits.step, self.asker.clock.left() * 0.5):
                 return steps, f"{width} at once would take longer than there is time for"
-            step = self._step(width)
+            step = self.step(width)
             if step is None:
                 return steps, "the time was over"
             steps.append(step)
@@ -83,7 +83,8 @@ class Meter:
                 return steps, f"{width} at once made no more tokens a second than fewer did"
         return steps, "all steps were made" if steps else "it was not asked for"
 
-    def _step(self, width: int) -> Step | None:
+    def step(self, width: int) -> Step | None:
+        """So many streams at once; None where the time was over."""
         limits = self.asker.client.limits
         asks = list(range(width))
         start = time.monotonic()

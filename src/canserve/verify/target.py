@@ -46,19 +46,18 @@ def endpoint(text: str, key: Secret | None = None) -> Endpoint:
     written = text.strip()
     if "://" not in written:
         written = f"http://{written}"
+    if any(ord(letter) < 33 or ord(letter) == 127 for letter in written):
+        raise TargetError("the address holds a blank or control character", wanted)
     try:
         parts = urlsplit(written)
-        port = parts.port
+        parts.port  # noqa: B018 - it is what raises
     except ValueError as error:
         raise TargetError(f"{shown(text)!r} is no address: {error}", wanted) from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise TargetError(f"{shown(text)!r} is no address of a web server", wanted)
-    if any(ord(letter) < 33 or ord(letter) == 127 for letter in written):
-        raise TargetError("the address holds a blank or control character", wanted)
     if "@" in parts.netloc:
         hint = "a key comes from a file (--key-file) or the environment (CANSERVE_API_KEY)"
         raise TargetError("a login in an address is seen by everybody who lists processes", hint)
-    del port
     path = parts.path.rstrip("/")
     for ending in _ENDINGS:
         if path.endswith(ending):

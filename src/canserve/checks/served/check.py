@@ -60,7 +60,11 @@ def answering(served: Served) -> None:
     """Ends a check as skipped where the server answers nothing at all: one finding says so already."""
     if served.first is NOT_ASKED:
         raise NotApplicable("nothing was asked: see ready and right-model")
-    if isinstance(served.first, Missing) or not isinstance(served.first.value, Answer):
+    if (
+        isinstance(served.first, Missing)
+        or not isinstance(served.first.value, Answer)
+        or served.first.value.empty
+    ):
         raise NotApplicable("the server answers no question: see answers")
 
 

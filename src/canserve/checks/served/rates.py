@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from canserve.subjects.served import Answer, Reply, Speeds, Step
 
+CEILING = 50_000.0
+"""Tokens a second that the load generator itself takes on two cores (``bench/load.py``, bench/results/README.md)."""
 _LEAST_PIECES = 3
 """Of a stream, below which it says nothing of a rate."""
 
@@ -99,6 +101,12 @@ def tokens(reply: Reply) -> int | None:
 def failed(step: Step) -> int:
     """Requests of a step without an answer."""
     return sum(not isinstance(reply, Answer) for reply in step.replies)
+
+
+def limited(steps: Sequence[Step]) -> bool:
+    """Whether the most that was measured may be what the load generator can take, not the server."""
+    best = top(steps)
+    return best is not None and (throughput(best) or 0.0) > CEILING / 3
 
 
 def top(steps: Sequence[Step]) -> Step | None:

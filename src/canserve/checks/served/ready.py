@@ -94,7 +94,7 @@ def answers(reader: Reader, served: Served) -> Verdict:
         raise NotApplicable("nothing was asked: see ready and right-model")
     reply = reader.read(served.first)
     match reply:
-        case Answer(text="", reasoning="", calls=()):
+        case Answer(empty=True):
             return No(f"its answer is empty ({say(reply)})", LOG)
         case Answer():
             return Yes(say(reply))
