@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from canserve.checks.served import rates, speed
-from canserve.facts import Cause, Evidence, Known, Missing
-from canserve.subjects.served import Answer, Expected, Served, Silence, Speeds, Step
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.subjects.served import Answer, Expected, Reply, Served, Silence, Speeds, Step
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
 LOOK = (Evidence("here", "measured", "so"),)
@@ -16,7 +16,7 @@ PLAN = Expected(
     decode=(30.0, 25.0, 33.0), decode_bound=34.0, prefill=(900.0, 500.0, 1500.0), limit="memory bandwidth",
     machines=2, ranks=2, layers=48, model="org/model",
 )  # fmt: skip
-FIRST = Known(Answer("hi", "stop", 0.1), LOOK)
+FIRST: Fact[Reply] = Known(Answer("hi", "stop", 0.1), LOOK)
 
 
 def stream(rate: float, tokens: int = 41, pieces: int = 41, first: float = 0.2, prompt: int = 20) -> Answer:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from stub_server import serving
 
 from canserve.api.verifying import VerifyReport, Wishes, verify
 from canserve.verdict import word
 from canserve.verify.limits import Limits
+from stub_server import serving
 
 FAST = Limits(
     total=60.0, patience=3.0, connect=2.0, settle=1.0, crowd=12, copies=12, longest=4096, decode=24, samples=2,
     prefill=600, step=2.0, ramp=(1, 2, 4),
 )  # fmt: skip
+
+ROUNDS = int(os.environ.get("CANSERVE_ROUNDS", "1"))
+"""How often each is tried: chance and threads must not decide."""
 
 NO = {
     "starting": "ready",
@@ -86,8 +91,9 @@ def because(report: VerifyReport) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("reasons", [False, True])
-def test_a_healthy_server_has_no_fault(reasons: bool) -> None:
+def test_a_healthy_server_has_no_fault(reasons: bool, turn: int) -> None:
     report = judged(reasons=reasons)
     assert because(report) == {}
     skipped = {skip.check for skip in report.skipped}
@@ -97,8 +103,9 @@ def test_a_healthy_server_has_no_fault(reasons: bool) -> None:
     assert len(words(report, "yes")) == 23 - (0 if reasons else 2)
 
 
+@pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("fault", NO)
-def test_a_fault_is_found_and_nothing_else(fault: str) -> None:
+def test_a_fault_is_found_and_nothing_else(fault: str, turn: int) -> None:
     report = judged(fault, reasons=fault == "unclosed")
     allowed = {NO[fault]} | ALSO.get(fault, set())
     assert NO[fault] in words(report, "no"), because(report)
