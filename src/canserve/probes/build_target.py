@@ -190,7 +190,12 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     if isinstance(found, Missing):
         return found
     told, subject = found.described, printable(it.subject)
-    seen = (Evidence(subject, f"{told.program} {it.kind} inspect", f"image {told.image}"),)
+    known_as = f", in registries {', '.join(told.digests[:3])}" if told.digests else ""
+    seen = (
+        Evidence(
+            subject, f"{told.program} {it.kind} inspect", printable(f"image {told.image}{known_as}", 400)
+        ),
+    )
     content: Fact[str] = Known(told.image, seen)
     if it.kind == "container":
         why = "a container's files may differ from those of its image"

@@ -25,7 +25,7 @@ from canserve.probes.container.way import Way
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
 from docker_engine import Docker
-from images import Member, link
+from images import Member, layer, link
 from loopback import Loopback, problem, sshd
 
 OPAQUE = ".wh..wh..opq"
@@ -63,6 +63,13 @@ def test_an_image_that_the_engine_holds(docker: Docker) -> None:
     assert identity.origin == f"image in docker on local: Python environment, installed in {SITE}"
     assert docker.left() == []
     assert names(build("docker://me/eng:1@local")) == {"Alpha", "Beta"}
+
+
+def test_volumes_that_an_image_declares_go_with_its_container(docker: Docker, tmp_path: Path) -> None:
+    (tmp_path / "files.tar").write_bytes(layer({**BASE, **INSTALLED}))
+    docker("import", "-c", "VOLUME /data", str(tmp_path / "files.tar"), "me/volume:1")
+    assert names(build("docker-daemon:me/volume:1")) == {"Alpha", "Beta"}
+    assert docker("volume", "ls", "-q") == "" and docker.left() == []
 
 
 def test_an_image_is_read_once_and_a_container_anew_for_each_question(

@@ -56,7 +56,7 @@ def test_names_of_other_things(target: str) -> None:
 
 @pytest.mark.parametrize(
     "target", ["container://", "container://-x", "container://a b", "container://a@-oProxyCommand=x",
-               "docker-daemon:", "docker-daemon:$(x)", "podman:a@b c", "docker://a@;reboot"],
+               "docker:a/b:1", "container:a", "docker-daemon:", "docker-daemon:$(x)", "podman:a@b c", "docker://a@;reboot"],
 )  # fmt: skip
 def test_what_is_no_name_reaches_no_shell(target: str) -> None:
     with pytest.raises(NamingError):

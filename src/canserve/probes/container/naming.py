@@ -16,6 +16,10 @@ IMAGES = {"docker-daemon:": "docker", "podman:": "podman", "containers-storage:"
 """Prefixes of images, with the program that holds them."""
 LOCAL = "local"
 PROGRAMS = ("docker", "podman")
+_MEANT = {
+    "docker:": "write docker-daemon:{0} for an image that docker holds, docker://{0} for one in a registry",
+    "container:": "write container://{0}",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,500}(?:@sha256:[0-9a-f]{64})?")
 _MACHINE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:%\[\]-]*")
@@ -49,6 +53,9 @@ def held(target: str) -> Held | None:
         if target.startswith(prefix):
             name, machine = _split(target[len(prefix) :].removeprefix("//"))
             return _checked(Held(target, "image", name, (program,), machine or LOCAL), _IMAGE)
+    for typed, meant in _MEANT.items():
+        if target.startswith(typed) and not target.startswith(f"{typed}//"):
+            raise NamingError(meant.format(target[len(typed) :]))
     if target.startswith(REGISTRY):
         name, machine = _split(target[len(REGISTRY) :])
         if machine:
