@@ -234,6 +234,22 @@ def test_the_fastest_common_network_is_taken() -> None:
     assert "192.168.100.0/24" in said("interfaces-agree", two)[1]
 
 
+def test_a_setting_chooses_among_common_networks() -> None:
+    def ends(n: int) -> tuple[Interface, ...]:
+        bond = Interface("bond0", True, 25000, 9000, (f"10.0.0.{n}/24",), physical=False)
+        return bond, interface(address=f"192.168.100.{n}/24")
+
+    pinned = {"NCCL_SOCKET_IFNAME": "bond0"}
+    two = cluster(
+        machine(10, interfaces=ends(10), nccl_conf=pinned), machine(11, interfaces=ends(11), nccl_conf=pinned)
+    )
+    assert "10.0.0.0/24" in said("interfaces-agree", two)[1] and said("interfaces-agree", two)[0] == "yes"
+    stated = replace(two.nodes[0], ip="192.168.100.10", interface="enp1s0f0np0")
+    other = replace(two.nodes[1], ip="192.168.100.11", interface="enp1s0f0np0")
+    found = said("interfaces-agree", replace(two, nodes=(stated, other)))
+    assert found[0] == "no" and "NCCL_SOCKET_IFNAME=bond0" in found[1]
+
+
 def test_without_rdma_nothing_is_asked_of_it() -> None:
     plain = {"rdma": ()}
     two = cluster(machine(10, **plain), machine(11, **plain))

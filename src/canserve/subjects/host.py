@@ -274,13 +274,24 @@ class RdmaPort(Told):
     """``Ethernet`` or ``InfiniBand``."""
     rate: str
     gids: tuple[RdmaGid, ...]
+    pci: str | None = None
+    """Where its device sits: ``0000:01:00.0``. One cable may be two devices, each with half of the lanes."""
+    node: int | None = None
+    """NUMA node of its device: accelerators of the same are its rail; None: the machine has one, or does not say it."""
 
     def __str__(self) -> str:
         used = sorted({gid.interface for gid in self.gids if gid.interface})
         over = f" over {', '.join(used)}" if used else ""
-        second = [str(gid.index) for gid in self.gids if "v2" in gid.kind]
-        indices = f", RoCE v2 at GID {', '.join(second)}" if second else ""
-        return f"{self.device} port {self.port}: {self.state}, {self.link_layer}{over}, {self.rate}{indices}"
+        second = [
+            f"{gid.index} ({gid.ipv4})" if gid.ipv4 else str(gid.index)
+            for gid in self.gids
+            if "v2" in gid.kind
+        ]
+        parts = [self.state, f"{self.link_layer}{over}", self.rate]
+        parts += [f"PCI {self.pci}"] if self.pci else []
+        parts += [f"NUMA node {self.node}"] if self.node is not None else []
+        parts += [f"RoCE v2 at GID {', '.join(second)}"] if second else []
+        return f"{self.device} port {self.port}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,3 +272,19 @@ def test_images_of_podman_and_names_from_outside() -> None:
     (image,) = value(machine.images)
     assert image.engine == "podman" and image.digest == f"sha256:{'a' * 64}"
     assert image.names == ("localhost/x\x1b[2J:1",) and image.size is None and image.layers is None
+
+
+def test_h200_with_a_rail_for_each_accelerator() -> None:
+    machine = recorded("h200")
+    assert value(machine.gpus) == 8 and value(machine.gpu) == "NVIDIA H200"
+    assert value(machine.reported_memory) == Bytes(143771 << 20) and value(machine.memory) == Bytes.parse(
+        "141 GB"
+    )
+    ports = value(machine.rdma)
+    rails = [port for port in ports if port.link_layer == "InfiniBand"]
+    assert [port.node for port in rails] == [0, 0, 0, 0, 1, 1, 1, 1] and rails[4].pci == "0000:9a:00.0"
+    (bond,) = (port for port in ports if port.link_layer == "Ethernet")
+    assert [gid.ipv4 for gid in bond.gids] == [None, None, "10.20.0.11", "10.20.0.11"]
+    assert str(bond).endswith("PCI 0000:29:00.0, NUMA node 0, RoCE v2 at GID 1, 3 (10.20.0.11)")
+    assert value(machine.nccl_conf)["NCCL_IB_HCA"] == "^mlx5_bond_0" and value(machine.firewall) == ()
+    assert recorded("gb10").rdma != machine.rdma and value(recorded("gb10").rdma)[0].node is None

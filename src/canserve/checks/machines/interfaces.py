@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from canserve.checks.machines.network import Network, network
+from canserve.checks.machines.network import SETTING, Network, network
 from canserve.checks.machines.pinned import picks
 from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Reader
 from canserve.subjects.cluster import Cluster
 from canserve.verdict import No, Unknown, Verdict, Yes
-
-SETTING = "NCCL_SOCKET_IFNAME"
 
 
 def agree(reader: Reader, cluster: Cluster) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from canserve.checks.machines.pinned import picks
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.facts import Cause, Missing
 from canserve.subjects.addresses import Address, addresses, is_inner
@@ -12,6 +13,7 @@ from canserve.subjects.cluster import Node
 from canserve.subjects.host import Interface
 from canserve.verdict import No, Unknown
 
+SETTING = "NCCL_SOCKET_IFNAME"
 TELL = "state ip and interface of each machine in the cluster file"
 
 
@@ -45,7 +47,11 @@ def network(reader: Reader, nodes: Sequence[Node]) -> Network | No | Unknown:
     stated = len(ends) == len(nodes)
     if stated:
         return Network(ends, stated=True)
-    places = {n.name: _places(read_interfaces(reader, n)) for n in nodes if n.name not in ends}
+    places = {
+        n.name: _preferred(reader, n, _places(read_interfaces(reader, n)))
+        for n in nodes
+        if n.name not in ends
+    }
     wanted = {end.address.network for end in ends.values()}
     common = set.intersection(*({end.address.network for end in found} for found in places.values()))
     common = (common & wanted if wanted else common) if len(wanted) < 2 else set()
@@ -97,6 +103,13 @@ def _stated(node: Node, interfaces: Sequence[Interface]) -> End | No:
 def _places(interfaces: Sequence[Interface]) -> tuple[End, ...]:
     usable = (each for each in interfaces if each.up and not is_inner(each))
     return tuple(End(each, address) for each in usable for address in addresses(each))
+
+
+def _preferred(reader: Reader, node: Node, places: tuple[End, ...]) -> tuple[End, ...]:
+    """Those that the collective library's setting leaves, where it leaves any."""
+    setting = (reader.try_read(node.machine.nccl_conf) or {}).get(SETTING)
+    left = tuple(end for end in places if setting and picks(setting, end.interface.name))
+    return left or places
 
 
 def _ends(network_: object, places: Mapping[str, Sequence[End]]) -> dict[str, End]:

@@ -21,8 +21,9 @@ _RDMA = r"""[ -d /sys/class/infiniband ] || exit 1
 for p in /sys/class/infiniband/*/ports/*; do
   [ -d "$p" ] || continue
   d=${p%/ports/*}; d=${d##*/}; n=${p##*/}
-  value "$p/state"; s=$v; value "$p/link_layer"; l=$v; value "$p/rate"
-  printf 'port\t%s\t%s\t%s\t%s\t%s\n' "$d" "$n" "$s" "$l" "$v"
+  value "$p/state"; s=$v; value "$p/link_layer"; l=$v; value "$p/rate"; r=$v
+  f=${p%/ports/*}/device; value "$f/numa_node"; m=$v
+  a=$(readlink "$f" 2>/dev/null); printf 'port\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$d" "$n" "$s" "$l" "$r" "${a##*/}" "$m"
   for g in "$p"/gids/*; do
     value "$g"; a=$v
     case $a in ''|0000:0000:0000:0000:0000:0000:0000:0000) continue;; esac
@@ -31,6 +32,7 @@ for p in /sys/class/infiniband/*/ports/*; do
   done
 done; exit 0"""
 MAX_INTERFACES = 500
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ZONES = re.compile(r"@.*$")
 
 
@@ -82,12 +84,15 @@ def rdma(seen: Seen) -> Fact[tuple[RdmaPort, ...]]:
     found: list[RdmaPort] = []
     for row in seen.answer.text.splitlines():
         match row.split("\t"):
-            case ["port", device, port, state, layer, rate] if port.isdigit():
+            case ["port", device, port, state, layer, rate, pci, numa] if port.isdigit():
                 state = state.split(":")[-1].strip()
-                found.append(RdmaPort(device, int(port[:4]), state, layer.strip(), rate.strip(), ()))
+                # Systems with one node say -1.
+                node = int(numa) if re.fullmatch(r"\d{1,3}", numa) else None
+                one = RdmaPort(device, int(port[:4]), state, layer.strip(), rate.strip(), ())
+                found.append(replace(one, pci=_PCI.fullmatch(pci) and pci, node=node))
             case ["gid", index, gid, kind, interface] if found and index.isdigit():
-                one = RdmaGid(int(index[:5]), gid, kind.strip(), interface.strip() or None)
-                found[-1] = replace(found[-1], gids=(*found[-1].gids, one))
+                address = RdmaGid(int(index[:5]), gid, kind.strip(), interface.strip() or None)
+                found[-1] = replace(found[-1], gids=(*found[-1].gids, address))
             case [""]:
                 continue
             case _:
