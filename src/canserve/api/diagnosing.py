@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
 from canserve.api import SpecError
 from canserve.checks.diagnosis.judge import diagnose as judge
-from canserve.checks.diagnosis.log import Reading
+from canserve.checks.diagnosis.log import Event, Reading
+from canserve.index.messages import origin
 from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.opening import read_path, read_stream
+from canserve.probes.logs.reading import LAST_LINES
 from canserve.rules.failures import Knowledge, knowledge
 from canserve.subjects.diagnosis import Diagnosis
 
@@ -49,5 +52,19 @@ def diagnose_stream(stream: BinaryIO) -> Diagnosis:
 
 
 def judged(readings: Sequence[Reading], rows: Knowledge) -> Diagnosis:
-    """The pure part: from what was read to the answer."""
+    """From what was read to the answer."""
+    for reading in readings:
+        reading.events = [_located(event, rows) for event in reading.events]
+        if not reading.events and reading.lines <= LAST_LINES:
+            reading.events = [event for line in reading.tail if (event := _located(Event(line), rows)).area]
     return judge(readings, rows)
+
+
+def _located(event: Event, rows: Knowledge) -> Event:
+    """An exception that no row knows, with the place that the message catalogue has for it."""
+    if event.signature is not None or event.area is not None:
+        return event
+    found = origin(event.line.text)
+    if found is None or found.area not in rows.areas:
+        return event
+    return replace(event, area=found.area, raised_at=event.raised_at or found.place)

@@ -83,6 +83,8 @@ class Reading:
     """How often lines of each engine were seen."""
     times: list[Moment] = field(default_factory=list)
     """Of the last lines, in order."""
+    tail: list[Line] = field(default_factory=list)
+    """The last few lines."""
     stacks: list[Stack] = field(default_factory=list)
     sockets: list[Socket] = field(default_factory=list)
     taken_at: float | None = None

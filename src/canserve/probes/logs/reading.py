@@ -20,6 +20,8 @@ from canserve.rules.failures import Area
 FLOOD = 500
 """Lines with the same literal that are looked at."""
 MAX_EVENTS = 3000
+LAST_LINES = 10
+"""Lines that are kept as they are."""
 _BEFORE = 16 << 10
 """Bytes before a line in which its traceback is looked for."""
 _TAIL = 256 << 10
@@ -189,6 +191,7 @@ class _Reader:
                 self._process(line).last = line
                 if line.at.clock is not None or line.at.since_start is not None:
                     reading.times.append(line.at)
+                reading.tail = [*reading.tail[1 - LAST_LINES :], line]
         self._dump.end()
         reading.stacks, reading.sockets = self._dump.stacks, self._dump.sockets
         reading.taken_at, reading.nodes_in_cluster = self._dump.taken_at, self._dump.nodes

@@ -16,7 +16,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|
 _JSON_KEYS = ("log", "message", "msg", "MESSAGE", "text", "line")
 _CUT_JSON = re.compile(r'^\s*\{"(?:log|message|msg)":\s?"')
 _JSON_TIME = ("time", "timestamp", "ts", "asctime")
-_MILD = re.compile(r"(?:.* )?(?:DEBUG|INFO|WARNING)\b|.*\[[IWDV]\] $|\[?[IW]\d{4} ")
+_MILD = re.compile(r".*\b(?:DEBUG|INFO|WARNING|WARN)\b|.*\[[IWDV]\] $|\[?[IW]\d{3,4} ")
 """A wrapping that says so of its line."""
 _CLOCK = r"(\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?"
 
@@ -82,19 +82,21 @@ _WRAPPINGS: tuple[tuple[re.Pattern[str], Taker], ...] = (
     (re.compile(rf"[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} \S{{1,80}} [\w./@-]{{1,80}}(?:\[\d{{1,9}}\])?: "), _nothing),
     (re.compile(r" {0,8}(\d{1,8}\.\d\d) (?=\S|$)"), _since),
     (re.compile(r"\[\d{1,5},(\d{1,5})\]<std(?:out|err)>:? ?"), _rank),
+    (re.compile(r"\[gpu_id=(\d{1,5})\] "), _rank),
+    (re.compile(rf"time=\d{{4}}-(\d\d-\d\d)T{_CLOCK}(?:Z|[+-]\d\d:\d\d)? level=[A-Z]+ (?:source=\S{{1,120}} )?"), _dated),
     (re.compile(r"\[rank(\d{1,5})\]:? ?"), _rank),
     (re.compile(r"\(([\w.:<> =-]{1,80}?),? pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\) ?"), _process),
-    (re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d) {_CLOCK} (?:\[[^\]]{{1,120}}\] ?)?"), _dated),
+    (re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d) {_CLOCK} (?:\[?[^\]\s]{{1,120}}\] ?)?"), _dated),
     (re.compile(rf"\[\d{{4}}-(\d\d-\d\d) {_CLOCK}((?: [A-Za-z]{{2,6}}\d{{1,4}}){{0,6}})\] ?"), _bracket),
     (re.compile(rf"\[(\d\d)/(\d\d)/\d{{4}}-{_CLOCK}\] \[[\w-]{{1,20}}\] (?:\[RANK (\d{{1,5}})\] )?\[[A-Z]\] ?"), _american),
     (re.compile(rf"\d{{4}}-(\d\d-\d\d)[ T]{_CLOCK}(?: -)?(?:[ \t]-?[\w.]{{1,60}}){{0,1}}[ \t](?:- )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?: -|:)? ?"), _dated),
-    (re.compile(rf"\[?[IWEF](\d{{4}}) {_CLOCK}(?: +\d{{1,9}})? [\w./-]{{1,80}}:\d{{1,6}}\] ?"), _dated),
+    (re.compile(rf"\[?[IWEF](\d{{3,4}}) {_CLOCK}(?: +\d{{1,9}})? [\w./-]{{1,80}}:\d{{1,6}}\] ?"), _dated),
 )  # fmt: skip
 
 
 def _instant(day: str, clock: str) -> float | None:
     """Seconds since the year began; the logs do not name the year."""
-    day = day if "-" in day else f"{day[:2]}-{day[2:]}"
+    day = day if "-" in day else f"{day[:-2]}-{day[-2:]}"
     try:
         when = datetime.strptime(f"2024-{day} {clock}", "%Y-%m-%d %H:%M:%S")
     except ValueError:
