@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,46 @@ def test_text_on_a_narrow_terminal_without_colour_and_markdown(
     assert "1 yes" in text and "2 no" in text and "fix:" in text and "architecture-registered:" in text
     done = run(*words, "--format", "md", CANSERVE_CACHE=str(tmp_path / "cache"))
     assert "| 1 | **yes** |" in done.stdout and "\x1b" not in done.stdout and "\\|good" in done.stdout
+
+
+DOCKER = """#!/bin/sh
+case "$1 $2" in
+"--version ") echo Docker version 28.3.3;;
+"info --format") cat {recorded}/docker.txt;;
+"ps --no-trunc") cat {here}/containers.txt;;
+"image ls") echo x;;
+"image inspect") case $3 in --format) cat {recorded}/docker_images.txt;; *) echo "permission denied" >&2; exit 1;; esac;;
+*) echo "permission denied while trying to connect to the Docker daemon socket" >&2; exit 1;;
+esac
+"""
+"""Answers as recorded, and lets nobody read anything."""
+
+
+def test_what_a_machine_holds_and_nobody_may_read_is_unknown_with_its_cause(
+    root: Path, model: str, tmp_path: Path
+) -> None:
+    recorded = root / "tests" / "probes" / "host" / "recorded" / "gb10"
+    rows = [{"Names": name, "Image": "nvcr.io/nvidia/vllm:26.01-py3", "State": "Up", "Ports": ""}
+            for name in ("vllm-head", "x;touch pwned", "\x1b[2J", "-rf", "../../etc")]  # fmt: skip
+    (tmp_path / "containers.txt").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(DOCKER.format(recorded=recorded, here=tmp_path))
+    docker.chmod(0o755)
+    own = {"PATH": f"{docker.parent}:{os.environ['PATH']}", "CANSERVE_CACHE": str(tmp_path / "cache")}
+    words = ("candidates", model, "--on", "local", "--no-index", "--quiet")
+    done = run(*words, "--format", "json", **own)
+    assert done.returncode == 3, done.stderr
+    told = json.loads(done.stdout)
+    found = {one["build"]: one for one in told["candidates"] if one["source"] in {"running", "image"}}
+    assert len(found) == len(rows) + 4 and {one["verdict"] for one in found.values()} == {"unknown"}
+    assert "permission denied" in found["container://vllm-head"]["because"]
+    assert "no name of a container" in found["container://x;touch pwned"]["because"]
+    (old,) = (one for name, one in found.items() if "26.01-py3" in name)
+    assert (
+        old["on"] == ["local"]
+        and old["travel"]["local"]["bytes"] == 0
+        and old["date"].startswith("2026-01-28")
+    )
+    assert not list(tmp_path.rglob("pwned")) and not (root / "pwned").exists()
+    assert "\x1b" not in run(*words, **own).stdout

@@ -14,7 +14,7 @@ from canserve.units import Bytes
 def test_containers_come_first_and_know_their_image() -> None:
     held = image("team/engine:1", "a", "b")
     runs = Container("docker", "head", "team/engine:1", "Up", "")
-    running, offered = on_machines([node("one", [held], [runs])]).offers
+    running, offered = merged(on_machines([node("one", [held], [runs])]).offers)
     assert (running.target, running.source, running.on) == ("container://head@ssh-one", "running", ("one",))
     assert running.layers == held.layers and running.size == Bytes(1000) and not running.whole
     assert running.digests == frozenset(), "its own changes make it another build than its image"

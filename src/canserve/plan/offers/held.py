@@ -54,7 +54,7 @@ def _same(one: Offer, other: Offer) -> bool:
     """By its name, a digest, or the same layers made at the same moment: engines number one image in several ways."""
     if one.target == other.target or one.digests & other.digests:
         return True
-    alike = one.layers is not None and one.layers == other.layers
+    alike = one.whole and other.whole and one.layers is not None and one.layers == other.layers
     return alike and one.date is not None and one.date == other.date
 
 

@@ -113,12 +113,16 @@ def of_weights(model: Model, node: Node, name: str | None = None) -> Travel:
     ``name``: as which the cache holds it, where the model was not named by its Hub id.
     """
     whole = Bytes(model.parameters.value.bytes) if isinstance(model.parameters, Known) else None
+    if node.address is None and whole is not None:
+        return exactly(whole, "nothing lies on a kind of machine")
     sought = name or (model.subject.partition("@")[0] if model.origin == "hub" else None)
     if sought is None:
         if node.address == "local" and _with_weights(model):
             return exactly(NOTHING, "they lie where the model was named")
-        return Travel(NOTHING, whole, "under which name its cache would hold the model was not said")
-    cached = node.machine.cached_models if node.address is not None else Known(())
+        return Travel(
+            NOTHING, whole, "under which name its Hub cache would hold the model was not said (--stored-as)"
+        )
+    cached = node.machine.cached_models
     if isinstance(cached, Missing):
         return Travel(NOTHING, whole, f"its Hub cache is not known: {cached.why}")
     found = _stored(sought, cached.value)

@@ -16,6 +16,7 @@ from canserve.probes.offers.tags import measured, read_tags
 from canserve.rules.hubs import Hub, hubs, words
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
+from canserve.trees.fanout import fanout
 from canserve.trees.image.registry import PREFIX
 from canserve.trees.index.pip_config import pip_config
 from canserve.trees.web.client import Web
@@ -64,9 +65,10 @@ def gather(named: Named, place: Place, archs: Sequence[str], most: int) -> Gathe
     if named.search is not None:
         wanted = frozenset(_AS_IMAGES_SAY.get(arch, arch) for arch in archs)
         asked = named.search or words()
-        for hub in named.hubs or file.hubs or hubs():
-            place.tell(f"searching {hub.address} for {', '.join(asked)}")
-            found = found.and_(search(hub, asked, place, wanted))
+        chosen = named.hubs or file.hubs or hubs()
+        place.tell(f"searching {', '.join(hub.address for hub in chosen)} for {', '.join(asked)}")
+        for answer in fanout(lambda hub: search(hub, asked, place, wanted), chosen):
+            found = found.and_(answer)
     return replace(found, offers=merged(found.offers))
 
 
