@@ -200,8 +200,8 @@ def measured(shop: Shop, form: str, layers: list[Blob], folder: Path) -> list[tu
     share, bound = first.moved / size, SEEKABLE if form in FORMS[:2] else PLAIN
     found = json.loads(first.stdout)["builds"][0]["verdict"]
     told = (
-        f"{form}: {first.moved / MB:.2f} of {size / MB:.0f} MB ({share:.2%}) and {first.wall:.1f} s for a verdict,"
-        f" {first.peak / MB:.0f} MB of memory; fetched and unpacked {seconds:.1f} s"
+        f"{form}: {first.moved / MB:.2f} of {size / MB:.0f} MB ({share:.2%}) and {first.wall:.1f} s for a verdict"
+        f" ({first.cpu:.1f} s of a processor), {first.peak / MB:.0f} MB of memory; fetched and unpacked {seconds:.1f} s"
     )
     return [
         (share <= bound, f"{told}; at most {bound:.0%}"),
