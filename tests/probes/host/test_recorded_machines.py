@@ -288,3 +288,10 @@ def test_h200_with_a_rail_for_each_accelerator() -> None:
     assert str(bond).endswith("PCI 0000:29:00.0, NUMA node 0, RoCE v2 at GID 1, 3 (10.20.0.11)")
     assert value(machine.nccl_conf)["NCCL_IB_HCA"] == "^mlx5_bond_0" and value(machine.firewall) == ()
     assert recorded("gb10").rdma != machine.rdma and value(recorded("gb10").rdma)[0].node is None
+
+
+def test_a_tool_that_hangs_has_said_nothing_and_one_that_fails_has() -> None:
+    late = missing(recorded("gb10", gpus=Answer(124, b"", "", whole=True)).accelerators)
+    assert "did not answer in time" in late.why and not late.evidence[0].whole
+    failed = missing(recorded("broken-driver").accelerators)
+    assert failed.evidence[0].whole

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.probes.host.probe import NOT_FOUND, WITH_SMI, Probe, Seen
+from canserve.probes.host.probe import LATE, NOT_FOUND, WITH_SMI, Probe, Seen
 from canserve.subjects.host import Accelerator, GpuProcess
 from canserve.units import Bytes, Capability
 
@@ -25,6 +25,8 @@ def gpus(seen: Seen) -> Fact[tuple[Accelerator, ...] | None]:
         return seen.known(None, "no nvidia-smi")
     if _NONE.search(answer.text + answer.error):
         return seen.known((), "No devices were found")
+    if answer.status in LATE:
+        return seen.failed("nvidia-smi")
     if answer.status != 0:
         return seen.missing(
             Cause.UNAVAILABLE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
@@ -54,7 +54,9 @@ class Seen:
     def failed(self, tool: str) -> Missing:
         """A tool that is there and did not answer."""
         if self.answer.status in LATE:
-            return self.missing(Cause.UNAVAILABLE, f"{tool} did not answer in time", f"look why {tool} hangs")
+            why = f"{self.subject}: {tool} did not answer in time"
+            look = replace(self.evidence(self.answer.complaint), whole=False)  # it has said nothing
+            return Missing(Cause.UNAVAILABLE, why, (look,), f"look why {tool} hangs")
         return self.missing(Cause.UNAVAILABLE, f"{tool} failed: {self.answer.complaint}")
 
     @property
