@@ -30,7 +30,7 @@ FILES = {
 
 def every_fact_is_one(build: Build) -> None:
     for field in dataclasses.fields(build):
-        if field.name not in {"identity", "transformers", "classes"}:
+        if field.name not in {"identity", "transformers", "classes", "stack"}:
             assert isinstance(getattr(build, field.name), Known | Missing), field.name
     assert all(isinstance(fact, Known | Missing) for fact in build.classes.values())
 
