@@ -84,6 +84,22 @@ def test_a_port_that_a_packet_filter_swallows(two: Cable) -> None:
     assert findings["addresses-advertised-reach"]["verdict"] == "yes"
 
 
+def test_a_way_that_swallows_large_packets(two: Cable) -> None:
+    """Both ends say 9000, and what lies between carries less without a word."""
+    if shutil.which("nft") is None:
+        pytest.skip("no nft here (Debian: nftables)")
+    rules = (
+        "add table inet f; add chain inet f in { type filter hook input priority 0; }; add rule inet f in "
+    )
+    two.run("b", "nft", f"{rules}meta length gt 1600 drop")
+    links, findings, _ = tried(two)
+    assert links[0]["reaches"] is True and links[0]["mtu"] == 1500
+    mtu = findings["mtu-agrees"]
+    assert (
+        mtu["verdict"] == "no" and "packets of 9000 bytes do not pass from head to second" in mtu["because"]
+    )
+
+
 def test_a_cable_that_is_pulled(two: Cable) -> None:
     two.run("b", "ip", "link", "set", "to-a", "down")
     links, findings, _ = tried(two)
