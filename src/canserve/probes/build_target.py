@@ -16,7 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from canserve.commands.ssh import Route
-from canserve.engines import Engine
+from canserve.engines import LIBRARIES, Engine
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.container.naming import LOCAL, Held, NamingError, held
 from canserve.probes.discover.environment import Outside
@@ -185,8 +185,9 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     from canserve.probes.container.way import Way
 
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
+    engines = frozenset(engine.package for engine in means.engines if engine.name not in LIBRARIES)
     way = Way(means.routes, means.offline, means.place.tell, means.place.cache, means.recent)
-    found = open_held(it, Sought(packages, means.stack, means.deep), way)
+    found = open_held(it, Sought(packages, engines, means.stack, means.deep), way)
     if isinstance(found, Missing):
         return found
     told, subject = found.described, printable(it.subject)

@@ -149,7 +149,8 @@ def test_a_source_tree_outside_of_site_packages(docker: Docker, lead: dict[str, 
 
 
 def test_a_source_tree_that_nothing_names(docker: Docker) -> None:
-    docker.load("me/tree:1", [BASE, package("opt/eng", '"Found"')])
+    beside: dict[str, Member] = {f"{SITE}/transformers/__init__.py": b""}  # a library is no engine
+    docker.load("me/tree:1", [BASE, package("opt/eng", '"Found"'), beside])
     assert names(build("docker-daemon:me/tree:1")) == {"Found"}
 
 
@@ -298,7 +299,7 @@ def test_an_engine_that_hangs(docker: Docker) -> None:
 def test_links_and_large_files_are_read_where_they_lie(docker: Docker) -> None:
     it = held("docker-daemon:me/eng:1")
     assert it is not None
-    opened = open_held(it, Sought(frozenset({"eng"})), Way())
+    opened = open_held(it, Sought(frozenset({"eng"}), frozenset({"eng"})), Way())
     assert not isinstance(opened, Missing)
     tree = opened.tree
     for name in ("version.py", "linked.py", "hard.py"):
@@ -328,7 +329,7 @@ def test_everything_with_deep(docker: Docker, deep: bool) -> None:
     docker.load("me/odd:1", [BASE, package("srv/odd/place", '"Odd"'), INSTALLED])
     it = held("docker-daemon:me/odd:1")
     assert it is not None
-    opened = open_held(it, Sought(frozenset({"eng"}), everything=deep), Way())
+    opened = open_held(it, Sought(frozenset({"eng"}), frozenset({"eng"}), everything=deep), Way())
     assert not isinstance(opened, Missing)
     found = opened.tree.children("srv/odd")
     assert found is not None and (found.folders == ("place",)) is deep and bool(found.holes) is not deep

@@ -79,6 +79,8 @@ class Sought:
 
     packages: frozenset[str]
     """Import packages whose files will be asked for."""
+    engines: frozenset[str]
+    """Those of them that are looked for: where none is in the Python folders, all files are passed over."""
     stack: bool = False
     """Whether the system around them matters too: programs, libraries."""
     everything: bool = False
@@ -174,7 +176,7 @@ class _Reader:
                 break
             self._take(todo, SECONDS)
             todo = further_areas(self._layer(), {*self._read, *self._cut}, self._packages)
-        if not holds(self._layer(), self._packages):
+        if not holds(self._layer(), self._sought.engines):
             self._way.tell(
                 f"no engine in the Python folders of {self._it.subject}: passing over all its files"
             )

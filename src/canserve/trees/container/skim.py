@@ -108,7 +108,7 @@ def below(folder: str, name: str) -> str:
 def skim(stream: Ahead, folder: str, plan: dict[str, Any], out: Out) -> None:
     """Pass one archive on, thinned out."""
     keep, largest = plan["keep"], plan["largest"]
-    with tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK, errorlevel=1) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK, errorlevel=1, encoding="utf-8") as archive:  # type: ignore[call-overload]
         while True:
             member = archive.next()
             if member is None:
