@@ -165,6 +165,7 @@ def test_names_from_outside_are_names_of_images_or_nothing(site: Site, place: Pl
     put_tags(site, "team/good", docker_tag("ok", "arm64"), docker_tag("; rm -rf /", "arm64"), {"name": 5}, 7)
     found = search(hub_of(site), ["x"], place, ARM)
     assert names(found) == ["docker://registry.example/team/good:ok"]
+    assert found.offers[0].also == () and len(site.requests) == 2, "of the others nothing was asked"
 
 
 def test_figures_that_cannot_be_are_not_taken(site: Site, place: Place) -> None:

@@ -37,12 +37,12 @@ def ranked(candidates: Sequence[T], standing: Callable[[T], Standing]) -> tuple[
     return tuple(sorted(by_date, key=lambda one: _key(standing(one))))
 
 
-def _key(standing: Standing) -> tuple[int, bool, bool, int, int]:
+def _key(standing: Standing) -> tuple[int, bool, int, int]:
+    # What is on all machines needs no place of its own: nothing is fewer bytes than none.
     travel = standing.travel
     bounds = [each.most.count for each in travel if each.most is not None]
     return (
         _BEST_FIRST[standing.verdict],
-        not all(each.there for each in travel),
         len(bounds) < len(travel),
         sum(bounds) if len(bounds) == len(travel) else 0,
         sum(each.least.count for each in travel),
