@@ -64,7 +64,7 @@ class SpeedsShape:
     prefill_tok_s: SpreadShape | None
     ramp: tuple[StepShape, ...]
     ramp_ended: str
-    generator_ceiling_tok_s: Annotated[float, "What the load generator itself can take, on two cores."]
+    generator_ceiling_tok_s: Annotated[float, "What the load generator itself can take."]
     expected: ExpectedShape | None
     samples: Annotated[tuple[SampleShape, ...], "Raw, all of them."]
     imported: Annotated[str | None, "The file they came from; null: measured now."]

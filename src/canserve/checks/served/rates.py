@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from canserve.subjects.served import Answer, Reply, Speeds, Step
 
-CEILING = 50_000.0
-"""Tokens a second that the load generator itself takes on two cores (``bench/load.py``, bench/results/README.md)."""
+CEILING = 40_000.0
+"""Tokens a second that the load generator itself takes, in one process (``bench/load.py``, bench/results/README.md)."""
 _LEAST_PIECES = 3
 """Of a stream, below which it says nothing of a rate."""
 
