@@ -7,9 +7,8 @@ How other engines see the library is read elsewhere (``engines/transformers``): 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from canserve.engines.habits import PLAIN
 from canserve.engines.hf import quantization, registry, serve
 from canserve.engines.hf.reading import Reading, attempt
 from canserve.engines.requirements import requirement
@@ -17,7 +16,7 @@ from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
 from canserve.engines.transformers.gguf import LOADER
 from canserve.engines.transformers.table import merge, read_table
-from canserve.engines.unmodelled import unmodelled
+from canserve.engines.unmodelled import Unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import (
     NOT_ASKED,
@@ -31,18 +30,13 @@ from canserve.subjects.build import (
     Want,
 )
 
-if TYPE_CHECKING:
-    from canserve.memory.quantity import Quantity
-    from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
-
 T = TypeVar("T")
 AUTO = "transformers/models/auto/"
 WEIGHTS = ("transformers/utils/__init__.py", "transformers/file_utils.py", "transformers/modeling_utils.py")
 """Where the names of weight files are written, newest first; the last one is large, and read last."""
 
 
-class HuggingFace:
+class HuggingFace(Unmodelled):
     """Reads any release or source tree of transformers as the engine it is."""
 
     name = "transformers"
@@ -67,22 +61,6 @@ class HuggingFace:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which another package is required; of itself it is the very release."""
         return requirement(requires, name, extras=("torch", "serving"), project=self.name)
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, PLAIN)
-
-    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        """Its memory is not modelled."""
-        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

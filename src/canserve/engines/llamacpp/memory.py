@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.engines.by_release import by_release
+from canserve.facts import Fact, Known
 from canserve.memory.cache.state import StateDtypes, state_bytes
 from canserve.memory.fields import Lacking
 from canserve.memory.layers import layers
@@ -19,7 +20,7 @@ from canserve.memory.overhead import free_at_start, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
 from canserve.memory.unserved import Unserved
-from canserve.rules.memory import Rules, rules
+from canserve.rules.memory import Rules
 
 TYPES = {
     "f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "q8_0": (32, 34), "q5_1": (32, 24), "q5_0": (32, 22),
@@ -55,21 +56,13 @@ class Start:
 
 def holds(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
     """What this release can hold. ``weights``: bytes a rank, in the order of the placement's ranks."""
-    found = rules("llama.cpp", request.version)
-    if isinstance(found, Missing):
-        return found
-    read = layers(request.model)
-    if isinstance(read, Missing):
-        return read
-    try:
-        start = _start(request, read.value, found.value)
-        return Known(_serving(start, weights), tuple(found.value.evidence(fact) for fact in SHOWN))
-    except Lacking as lack:
-        return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a model that states {lack.field}")
-    except BadOption as bad:
-        return bad.missing()
-    except Unserved as refused:
-        return refused.missing(found.value)
+    return by_release(
+        "llama.cpp",
+        request,
+        layers(request.model),
+        lambda read, found: _serving(_start(request, read, found), weights),
+        SHOWN,
+    )
 
 
 def _start(request: Request, read: tuple[Layer, ...], found: Rules) -> Start:

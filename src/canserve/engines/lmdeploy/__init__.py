@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from canserve.engines.habits import PLAIN
 from canserve.engines.lmdeploy import configs, flags, quantization, serving
 from canserve.engines.lmdeploy import registry as registries
 from canserve.engines.lmdeploy.classes import ClassReader
@@ -34,7 +33,7 @@ from canserve.engines.lmdeploy.registry import Registry
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
-from canserve.engines.unmodelled import unmodelled
+from canserve.engines.unmodelled import Unmodelled
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import (
     Build,
@@ -47,15 +46,10 @@ from canserve.subjects.build import (
     Want,
 )
 
-if TYPE_CHECKING:
-    from canserve.memory.quantity import Quantity
-    from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
-
 T = TypeVar("T")
 
 
-class LMDeploy:
+class LMDeploy(Unmodelled):
     """Reads any LMDeploy build from its own files."""
 
     name = "lmdeploy"
@@ -86,22 +80,6 @@ class LMDeploy:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install lmdeploy`` requires another package."""
         return requirement(requires, name)
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, PLAIN)
-
-    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        """Its memory is not modelled."""
-        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

@@ -10,21 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from canserve.engines.by_release import by_release
 from canserve.engines.sglang.compressed import RUNNING, Rings, Sizing
 from canserve.engines.sglang.start import Start, read_start
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.facts import Fact
 from canserve.memory.activation import Batch, Sampling, Work, activation, stage_layers
 from canserve.memory.cache.rows import attention_row, index_row, latent_row
 from canserve.memory.cache.state import state_bytes
-from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
 from canserve.memory.layers.kinds import Attention, Compressed, Latent, Layer, Recurrent, Span
-from canserve.memory.options import BadOption
 from canserve.memory.overhead import free_at_start, taken_at_start, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
 from canserve.memory.unserved import Unserved
-from canserve.rules.memory import rules
 from canserve.subjects.parallel import Rank
 
 SHOWN = ("fraction", "batch", "windows", "states", "sized")
@@ -37,20 +35,13 @@ def holds(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
 
     Missing: a number the config lacks, an option that is none, a release whose rules are not known.
     """
-    found = rules("sglang", request.version)
-    if isinstance(found, Missing):
-        return found
-    if isinstance(request.model.config, Missing):
-        return request.model.config
-    try:
-        start = read_start(request, request.model.config.value, found.value)
-        return Known(_serving(start, weights), tuple(found.value.evidence(fact) for fact in SHOWN))
-    except Lacking as lack:
-        return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a config that states {lack.field}")
-    except BadOption as bad:
-        return bad.missing()
-    except Unserved as refused:
-        return refused.missing(found.value)
+    return by_release(
+        "sglang",
+        request,
+        request.model.config,
+        lambda config, found: _serving(read_start(request, config, found), weights),
+        SHOWN,
+    )
 
 
 @dataclass(frozen=True, slots=True)

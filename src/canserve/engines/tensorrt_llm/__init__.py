@@ -8,9 +8,7 @@ what a server can be told. ``reading`` holds the places in the source tree, for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from canserve.engines.habits import PLAIN
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -18,7 +16,7 @@ from canserve.engines.tensorrt_llm import configs, flags, quantization, serving
 from canserve.engines.tensorrt_llm.classes import ClassReader
 from canserve.engines.tensorrt_llm.reading import FILES, TOP, TORCH, ZOO, Reading, attempt
 from canserve.engines.tensorrt_llm.registry import Registry, read_engine_flags, read_registry
-from canserve.engines.unmodelled import unmodelled
+from canserve.engines.unmodelled import Unmodelled
 from canserve.facts import Fact, Known, Missing, derive
 from canserve.subjects.build import (
     NOT_ASKED,
@@ -31,13 +29,8 @@ from canserve.subjects.build import (
     Want,
 )
 
-if TYPE_CHECKING:
-    from canserve.memory.quantity import Quantity
-    from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
 
-
-class TensorRTLLM:
+class TensorRTLLM(Unmodelled):
     """Reads any TensorRT-LLM build from its own files."""
 
     name = "tensorrt-llm"
@@ -53,22 +46,6 @@ class TensorRTLLM:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which an installation requires another package."""
         return requirement(requires, name)
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, PLAIN)
-
-    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        """Its memory is not modelled."""
-        return unmodelled(self.name, request, weights)
 
     def read(self, sources: Sources, identity: Identity, transformers: Transformers, want: Want) -> Build:
         """Read the build; what cannot be read is Missing."""

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from canserve.engines.by_release import by_release
 from canserve.engines.vllm.batch import Start, read_start
 from canserve.engines.vllm.cache import grouping
-from canserve.facts import Cause, Fact, Known, Missing
+from canserve.facts import Fact
 from canserve.memory.activation import Sampling, Work, activation, stage_layers
 from canserve.memory.cache.capacity import Pool
 from canserve.memory.cache.spec import Growth
-from canserve.memory.fields import Lacking
 from canserve.memory.graphs import graph_memory
 from canserve.memory.layers.kinds import Latent
-from canserve.memory.options import BadOption
 from canserve.memory.overhead import free_at_start, outside_torch, spread_groups, total_memory
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Request, Serving
 from canserve.memory.unserved import Unserved
-from canserve.rules.memory import rules
 from canserve.subjects.parallel import Rank
 
 FRAGMENTS = 2 * GIB
@@ -36,20 +34,13 @@ def serving(request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
     Missing: a number the config lacks, an option that is none, a release whose rules are not known, or layers
     that the release cannot keep together.
     """
-    found = rules("vllm", request.version)
-    if isinstance(found, Missing):
-        return found
-    if isinstance(request.model.config, Missing):
-        return request.model.config
-    try:
-        start = read_start(request, request.model.config.value, found.value)
-        return Known(_serving(start, weights), tuple(found.value.evidence(fact) for fact in SHOWN))
-    except Lacking as lack:
-        return Missing(Cause.UNAVAILABLE, str(lack), ask=f"a config that states {lack.field}")
-    except BadOption as bad:
-        return bad.missing()
-    except Unserved as refused:
-        return refused.missing(found.value)
+    return by_release(
+        "vllm",
+        request,
+        request.model.config,
+        lambda config, found: _serving(read_start(request, config, found), weights),
+        SHOWN,
+    )
 
 
 SHOWN = ("utilization", "used", "graphs", "grouping", "tokens", "batch")
