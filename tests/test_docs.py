@@ -68,6 +68,7 @@ def test_readme_names_every_command_and_exit_code() -> None:
     text = README.read_text()
     for command in (
         "check",
+        "candidates",
         "plan",
         "since",
         "matrix",

@@ -16,6 +16,7 @@ from canserve.cli.output import (
     look,
     offline_option,
     quiet_option,
+    remark,
     whole_option,
 )
 from canserve.verdict import word
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     "-m", "--on", "on", multiple=True, required=True, metavar="MACHINE", help="A machine, or a cluster file."
 )
 @click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="A further build to judge.")
-@click.option("--from", "file", metavar="FILE", help="A file of candidates; its form stands below.")
+@click.option("--from", "file", metavar="FILE", help="A file of candidates; its form stands above.")
 @click.option(
     "--tags",
     multiple=True,
@@ -146,6 +147,11 @@ def run(wanted: Wanted) -> int:
         )
         report = candidates(wanted.model, on=wanted.on, sought=sought, options=options)
     emit(_rendered(report, wanted))
+    if wanted.form == "text":
+        remark(
+            "canserve check MODEL --on MACHINE --build BUILD says everything that was found of one",
+            wanted.quiet,
+        )
     return EXIT[word(report.verdict)]
 
 

@@ -10,7 +10,6 @@ from canserve.plan.offers.offer import Source
 from canserve.plan.offers.travel import Travel
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.text import describe
-from canserve.units import Bytes
 from canserve.verdict import No, Unknown, Yes, word
 
 _VERDICT = 9
@@ -124,8 +123,6 @@ def _rest(report: CandidatesReport, whole: bool) -> Iterable[Row]:
             yield Row(listed(names, whole), label=label)
     for line in report.unheard:
         yield Row(line, label="not listed: ")
-    if report.cost.requests:
-        yield Row(f"read {Bytes(report.cost.bytes)} in {report.cost.requests} requests", style="dim")
 
 
 def listed(names: Sequence[str], whole: bool) -> str:
