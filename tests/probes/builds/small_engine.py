@@ -7,22 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from canserve.engines import Checkout
-from canserve.engines.habits import PLAIN
-from canserve.engines.loaded import loading_of, weights_of
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
-from canserve.engines.unmodelled import unmodelled
+from canserve.engines.unmodelled import Unmodelled
 from canserve.facts import Fact, Known, Missing
-from canserve.memory.quantity import Quantity
-from canserve.memory.request import Request, Serving
-from canserve.memory.weights.loading import Loading
 from canserve.subjects.build import Build, Identity, Registered, Site, Transformers, Want
 
 REGISTRY = "registry.py"
 CODE = {"__init__.py": "", "version.py": '__version__ = "1.2"\n', REGISTRY: 'MODELS = ["Alpha", "Beta"]\n'}
 
 
-class SmallEngine:
+class SmallEngine(Unmodelled):
     """Reads nothing but its registry."""
 
     def __init__(self, name: str = "eng") -> None:
@@ -39,15 +34,6 @@ class SmallEngine:
 
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         return requirement(requires, name)
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        return weights_of(request, PLAIN)
-
-    def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
-        return unmodelled(self.name, request, weights)
 
     def _registry(self, sources: Sources) -> Fact[Mapping[str, Registered]]:
         path = f"{self.package}/{REGISTRY}"

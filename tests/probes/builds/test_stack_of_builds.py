@@ -426,6 +426,26 @@ def test_the_other_libc(tmp_path: Path) -> None:
     assert isinstance(image(tmp_path / "d", base, engine()).libc, Missing)
 
 
+def test_text_that_is_made_to_be_slow_is_read_as_any_other(tmp_path: Path) -> None:
+    lines = b"\n" * (1 << 20)
+    slow: dict[str, Member] = {
+        "var/lib/dpkg/status": b"Package: libc6\n" * (1 << 16) + b"Version: 2.36-9\n",
+        "etc/ld.so.conf.d/a.conf": lines + b"/opt/lib",
+        "entry.sh": b"#!/bin/sh\n" + b" \n" * 30_000 + b'exec "$@"\n',
+        f"{SITE}/torch/version.py": b"cuda" + b"\n" * (1 << 20) + b"cuda = '12.9'\n",
+        f"{SITE}/triton/backends/nvidia/compiler.py": b"blackwell = " + b"1 + " * 100_000 + b"1\n",
+    }
+    env = [f"PATH={'/a:' * 100_000}", f"LD_LIBRARY_PATH={'/b:' * 100_000}/opt/mine"]
+    files = (BASE, engine(), with_torch(), TRITON, CONFIGURED, slow)
+    found = image(tmp_path, *files, Env=env, Entrypoint=["/entry.sh"])
+    assert of(found.libc) == "2.36"
+    assert of(found.nccl_loaded).because == "/etc/ld.so.conf"
+    assert of(of(found.started).script) == '"$@"'
+    assert of(found.torch_cuda) == "12.9"
+    assert isinstance(of(found.triton).newer_from, Missing)
+    assert of(found.c_compiler) is None
+
+
 def test_a_variable_that_names_an_assembler(tmp_path: Path) -> None:
     files: dict[str, Member] = {"usr/local/cuda/bin/ptxas": said(PTXAS.replace(b"12.9", b"13.0"))}
     env = ["TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas", "TRITON_PTXAS_BLACKWELL_PATH=/gone"]

@@ -26,6 +26,8 @@ LIBRARIES = ("usr/lib", "usr/lib64", "usr/local/lib", "lib", "lib64",
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What PATH is where nothing says it."""
 MAX_TOOLKITS = 20
+MAX_FOLDERS = 200
+"""That PATH may name."""
 OUTSIDE = "not in the environment, and what is around it was not looked at"
 
 
@@ -124,7 +126,8 @@ class Ground:
     def program(self, *names: str) -> Fact[str | None]:
         """The first of these programs that the environment or the system has; Missing: it may be elsewhere."""
         path = self.variables.get("PATH", PROGRAMS if self.system else "")
-        folders = [below(self.prefix, "bin"), *filter(None, map(self.inner, path.split(":")))]
+        named = path.split(":")[:MAX_FOLDERS]
+        folders = [below(self.prefix, "bin"), *filter(None, map(self.inner, named))]
         for name in names:
             for folder in dict.fromkeys(folders):
                 if self.look.is_file(place := below(folder, name)):

@@ -24,8 +24,10 @@ SONAME = "libnccl.so.2"
 MAX_COPIES = 20
 _FULL = re.compile(r"libnccl\.so\.(\d{1,3}\.\d{1,3}\.\d{1,3})")
 _PACKAGE = re.compile(r"nvidia_nccl_cu\d{2}-([\d.]{1,20}?)(?:\.post\d+)?\.dist-info")
-_CONF = re.compile(r"^\s*(/[^\s#]{1,400})", re.MULTILINE)
+_CONF = re.compile(r"^[ \t]*(/[^\s#]{1,400})", re.MULTILINE)
 MAX_CONFS = 100
+MAX_FOLDERS = 1_000
+"""That are tried of those that files and variables name; the longest list measured had 20."""
 
 
 def nccl_files(ground: Ground) -> Mapping[str, Asked]:
@@ -76,7 +78,7 @@ def _usual(ground: Ground) -> Iterator[str]:
                 below(toolkit, "lib64"),
                 *(f"{targets}/{name}/lib" for name in ground.folders(targets)),
             ]
-    for named in ground.variables.get("LD_LIBRARY_PATH", "").split(":"):
+    for named in ground.variables.get("LD_LIBRARY_PATH", "").split(":")[:MAX_FOLDERS]:
         folders += filter(None, [ground.inner(named)])
     for name, value in ground.variables.items():
         row = bound(name)
@@ -186,7 +188,7 @@ def _order(ground: Ground, it: _Wanting) -> Iterator[tuple[str, str, bool]]:
 def _in(
     ground: Ground, it: _Wanting, folders: Sequence[str], because: str, *, certain: bool
 ) -> Iterator[tuple[str, str, bool]]:
-    for folder in folders:
+    for folder in folders[:MAX_FOLDERS]:
         expanded = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", f"/{it.folder}")
         if inner := ground.inner(expanded):
             yield below(inner, SONAME), because, certain
@@ -205,4 +207,4 @@ def _configured(ground: Ground) -> tuple[str, ...]:
         text = ground.text(path)
         if isinstance(text, Known) and text.value:
             found += _CONF.findall(text.value)
-    return tuple(found)
+    return tuple(found[:MAX_FOLDERS])

@@ -10,7 +10,9 @@ from canserve.probes.stack.ground import Ground
 from canserve.subjects.stack import Release
 from canserve.trees.names import below, printable, unreadable
 
-_TORCH = re.compile(r"""^cuda\s*(?::[^=\n]{0,80})?=\s*(?:["']([\d.]{1,20})["']|(None))\s*$""", re.MULTILINE)
+_TORCH = re.compile(
+    r"""^cuda[ \t]*(?::[^=\n]{0,80})?=[ \t]*(?:["']([\d.]{1,20})["']|(None))[ \t]*$""", re.MULTILINE
+)
 _RUNTIME = re.compile(r"nvidia_cuda_runtime(?:_cu\d{2})?-([\d.]{1,20})(?:\.post\d+)?\.dist-info")
 _TOOLKIT = re.compile(r"cuda-(\d{1,2}\.\d{1,2})")
 _DRIVER = re.compile(r"libcuda\.so\.(\d{3,4}\.\d{1,4}(?:\.\d{1,4})?)")

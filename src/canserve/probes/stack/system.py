@@ -14,11 +14,10 @@ from canserve.subjects.stack import Started
 from canserve.trees.names import below, printable, unreadable
 
 _NAME = re.compile(r"""^PRETTY_NAME=["']?([^"'\n]{1,200})["']?\s*$""", re.MULTILINE)
-_DPKG = re.compile(
-    r"^Package: libc6\n(?:[^\n]+\n)*?Version: (?:\d+:)?(\d{1,2}\.\d{1,3})[^\n]*$", re.MULTILINE
-)
+_LIBC6 = "Package: libc6\n"
+_VERSION = re.compile(r"^Version: (?:\d+:)?(\d{1,2}\.\d{1,3})", re.MULTILINE)
 _OLD = re.compile(r"libc-(\d{1,2}\.\d{1,3})\.so")
-_EXEC = re.compile(r"^\s*exec\s+(.{1,2000})$", re.MULTILINE)
+_EXEC = re.compile(r"^[ \t]*exec[ \t]+(.{1,2000})$", re.MULTILINE)
 MAX_SCRIPT = 64 << 10
 NO_IMAGE = "not an image: how it is started, and with which variables, is said there"
 
@@ -69,7 +68,9 @@ def _stated_libc(ground: Ground) -> Fact[str | None]:
             if name.startswith("ld-musl-"):
                 return Known("musl", ground.seen(below(folder, name), "musl's loader"))
     listed = ground.text("var/lib/dpkg/status")
-    if isinstance(listed, Known) and listed.value and (match := _DPKG.search(listed.value)):
+    stanzas = listed.value.split("\n\n") if isinstance(listed, Known) and listed.value else []
+    own = next((each for each in stanzas if each.startswith(_LIBC6)), "")
+    if match := _VERSION.search(own):
         return Known(match[1], ground.seen("var/lib/dpkg/status", f"libc6 {match[1]}"))
     gap = ground.look.gap(below(LIBRARIES[0], "libc.so.6"))
     return gap or unreadable(ground.subject, LIBRARIES[0], "no libc was found in the usual folders")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping
 
 from canserve.facts import Fact, Known, Missing
@@ -18,6 +19,8 @@ from canserve.trees.names import below, unreadable
 _ASSEMBLERS = ("backends/nvidia/bin", "third_party/cuda/bin")
 """Folders of Triton's package in which releases have had their programs."""
 _BUILD = ("runtime/build.py", "common/build.py")
+MAX_CODE = 1 << 20
+"""Characters of Triton's own code that are parsed; the longest file measured had 30,000."""
 _CHOICE = ("backends/nvidia/compiler.py",)
 _CHOOSER = "get_ptxas"
 _NEWER = "blackwell"
@@ -87,7 +90,9 @@ def _newer_from(ground: Ground, located: Located) -> Fact[int | None]:
     if text.value is None or _NEWER not in text.value:
         return Known(None, ground.seen(path, "it knows one ptxas alone"))
     try:
-        tree = ast.parse(text.value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.value[:MAX_CODE])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return unreadable(ground.subject, path, "it is no Python that can be parsed")
     for node in tree.body:
@@ -191,5 +196,5 @@ def _home(ground: Ground) -> str | None:
     text = ground.text(below(ground.prefix, "pyvenv.cfg"))
     if isinstance(text, Missing) or text.value is None:
         return None
-    match = re.search(r"^home\s*=\s*(\S+)/bin\s*$", text.value, re.MULTILINE)
+    match = re.search(r"^home[ \t]*=[ \t]*(\S{1,4000})/bin[ \t]*$", text.value, re.MULTILINE)
     return ground.inner(match[1]) if match else None
