@@ -18,6 +18,9 @@ from canserve.verify.limits import Clock
 from canserve.verify.reply import Stream, read_all, read_reply
 from canserve.verify.sse import StreamError
 
+_SLACK = 2.0
+"""Times what a request should take at most, before it is given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -33,6 +36,8 @@ class Ask:
     """None: as the server's own default says."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request."""
+    share: float = 1.0
+    """How much longer than a first, short answer it may take by what is known: its place in a queue, its length."""
 
 
 @dataclass(slots=True)
@@ -42,6 +47,12 @@ class Asker:
     client: Client
     clock: Clock
     model: str = ""
+    unit: float = 0.0
+    """Seconds of a first, short answer: what silence means depends on how slow the server is."""
+
+    def patience(self, ask: Ask) -> float:
+        """Seconds after which this request is given up, while there is time."""
+        return max(self.client.limits.patience, _SLACK * self.unit * ask.share)
 
     def reply(self, ask: Ask, leave_after: int | None = None) -> Fact[Reply]:
         """One chat request. ``leave_after``: hang up after so many pieces of a stream."""
@@ -57,7 +68,8 @@ class Asker:
     def exchange(self, ask: Ask, use: Any, stream: Stream) -> Fact[Reply]:
         """The same, with the open reply handed to ``use``, which makes a reply of it."""
         how = f"POST /v1/chat/completions: {ask.about}{', streamed' if ask.stream else ''}"
-        seconds = min(self.client.limits.patience, self.clock.left())
+        patience = self.patience(ask)
+        seconds = min(patience, self.clock.left())
         if seconds <= 0:
             return self._late(how)
         start = time.monotonic()
@@ -70,7 +82,7 @@ class Asker:
             return Missing(Cause.UNREACHED, str(error), (self._look(how, str(error)),), error.ask)
         except SilentError:
             waited = time.monotonic() - start
-            if waited < self.client.limits.patience * 0.95:  # cut short by the time for all of it
+            if waited < patience * 0.95:  # cut short by the time for all of it
                 return self._late(how)
             reply = Silence(waited, stream.pieces)
         except (RefusedError, CutError) as error:

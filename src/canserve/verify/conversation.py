@@ -17,6 +17,8 @@ THINKING_ROOM = 2048
 ROOM = 96
 ESSAY_ROOM = 320
 REPEATS = 3
+_FIRST = 16
+"""Tokens of a first, short answer, about."""
 
 TOOLS: Sequence[Mapping[str, Any]] = (
     {
@@ -86,7 +88,9 @@ def alone(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
 def essays(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
     """A few sentences each, as the server samples by itself."""
     chosen = questions("essay")
-    asks = [Ask(f"text, {each.name}", each.ask, rooms.of(ESSAY_ROOM), temperature=None) for each in chosen]
+    room = rooms.of(ESSAY_ROOM)
+    share = len(chosen) * room / _FIRST
+    asks = [Ask(f"text, {each.name}", each.ask, room, temperature=None, share=share) for each in chosen]
     return gathered(chosen, fanout(asker.reply, asks, len(asks)))
 
 
@@ -130,12 +134,12 @@ def chances(asker: Asker, rooms: Rooms) -> Fact[Reply]:
     return asker.reply(Ask("logprobs", questions("fact")[0].ask, min(rooms.of(8), 64), more=more))
 
 
-def _fact(question: Question, room: int, how: str) -> Ask:
-    return Ask(f"{question.name}, {how}", question.ask, room)
+def _fact(question: Question, room: int, how: str, share: float = 1.0) -> Ask:
+    return Ask(f"{question.name}, {how}", question.ask, room, share=share * room / _FIRST)
 
 
 def _together(asker: Asker, chosen: Sequence[Question], room: int, how: str) -> Fact[tuple[Asked, ...]]:
-    asks = [_fact(each, room, how) for each in chosen]
+    asks = [_fact(each, room, how, len(chosen)) for each in chosen]
     return gathered(chosen, fanout(asker.reply, asks, len(asks)))
 
 

@@ -31,7 +31,12 @@ def copies(asker: Asker, rooms: Rooms, count: int, known: Fact[tuple[Asked, ...]
     question = named(_mastered(known))
     before = _made(asker)
     asks = [
-        Ask(f"copy {n + 1} of {count}", f"(Request {uuid.uuid4().hex[:8]}.) {question.ask}", rooms.of(ROOM))
+        Ask(
+            f"copy {n + 1} of {count}",
+            f"(Request {uuid.uuid4().hex[:8]}.) {question.ask}",
+            rooms.of(ROOM),
+            share=2 * count,
+        )
         for n in range(count)
     ]
     replies = joined(fanout(asker.reply, asks, count))
@@ -60,7 +65,7 @@ def _made(asker: Asker) -> dict[str, float]:
 def crowd(asker: Asker, count: int) -> Fact[Crowd]:
     """More requests at once than a small server holds, and a question afterwards."""
     asks = [
-        Ask(f"one of {count} at once", f"(Request {uuid.uuid4().hex[:8]}.) Say hello.", 16)
+        Ask(f"one of {count} at once", f"(Request {uuid.uuid4().hex[:8]}.) Say hello.", 16, share=2 * count)
         for _ in range(count)
     ]
     replies = joined(fanout(asker.reply, asks, count))

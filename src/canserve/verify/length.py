@@ -22,6 +22,8 @@ _DEPTHS = (0.5, 0.1, 0.9)
 """Where the sentence is hidden; the others are tried where it was not found."""
 _LEAST = 400
 """Tokens below which a share of the context is no long prompt."""
+_GROWTH = 1.5
+"""What a token of a prompt twice as long costs at most, against one of the shorter prompt."""
 _SENDABLE = 1 << 20
 """Tokens of a prompt that is sent to be refused."""
 
@@ -37,7 +39,9 @@ class Lengths:
     smallest: tuple[int, int] | None = None
     """Sentences and tokens of the shortest prompt: with any longer one it tells what a sentence takes."""
     pace: float = 0.0
-    """Seconds a token of the longest prompt so far."""
+    """Seconds a token of the last prompt, answer included."""
+    sure: bool = False
+    """Whether that was a long one, where the answer hardly counts."""
 
     def all(self) -> Fact[tuple[LongAsked, ...]]:
         """A short prompt, then the shares of the context, each with a sentence to be found."""
@@ -68,9 +72,9 @@ class Lengths:
         room = self.rooms.of(48)
         tokens = int(share * self.context) - _ASIDE - room
         count = max(int(tokens / self.per_sentence), _CONTROL) if share else _CONTROL
-        expected = self.pace * tokens * max(share, 0.1)
+        expected = self.pace * tokens * _GROWTH
         hay = haystack(count, depth)
-        if share and expected > max(self.asker.clock.left(), 0) * 0.6:
+        if self.sure and share and expected > max(self.asker.clock.left(), 0) * 0.6:
             why = f"{share:.0%} of the context would take about {expected:.0f} s, more than there is time for"
             return LongAsked(
                 share, depth, hay.needle, Missing(Cause.UNREACHED, why, ask="give it more: --time SECONDS")
@@ -83,11 +87,11 @@ class Lengths:
             if share
             else "a short prompt"
         )
-        reply = self.asker.reply(Ask(about, hay.prompt, self.rooms.of(48)))
+        longer = self.pace * count * self.per_sentence * _GROWTH / self.asker.unit if self.asker.unit else 1.0
+        reply = self.asker.reply(Ask(about, hay.prompt, self.rooms.of(48), share=longer))
         if isinstance(reply, Known) and isinstance(reply.value, Answer) and reply.value.prompt_tokens:
             self._learn(count, reply.value.prompt_tokens)
-            if share:
-                self.pace = reply.value.seconds / reply.value.prompt_tokens / share
+            self.pace, self.sure = reply.value.seconds / reply.value.prompt_tokens, bool(share)
         return LongAsked(share, depth, hay.needle, reply)
 
     def _learn(self, count: int, tokens: int) -> None:

@@ -21,6 +21,9 @@ from canserve.verify.speed import Meter
 from canserve.verify.target import Endpoint
 
 _POLL = 2.0
+_CROWD_SHARE = 0.4
+"""Of the time that is left, for a crowd; a server that answers one after the other gets a smaller one."""
+_LEAST_CROWD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class _Round:
         served = replace(served, first=first)
         if not isinstance(first, Known) or not isinstance(first.value, Answer) or first.value.empty:
             return served
+        self.asker.unit = first.value.seconds
         rooms = Rooms(talk.thinks(first), context)
         return self._load(self._formats(self._talk(served, rooms), rooms), rooms)
 
@@ -174,7 +178,10 @@ class _Round:
             tell("measuring its speed")
             served = replace(served, speeds=Meter(self.asker, rooms.context, per_sentence).all())
         tell("asking more than it may hold")
-        return replace(served, crowd=crowding.crowd(self.asker, limits.crowd))
+        fits = max(self.asker.clock.left(), 0) * _CROWD_SHARE / max(self.asker.unit, 1e-3)
+        return replace(
+            served, crowd=crowding.crowd(self.asker, max(min(limits.crowd, int(fits)), _LEAST_CROWD))
+        )
 
 
 def _worth_asking(served: Served) -> bool:
