@@ -26,8 +26,7 @@ from machine_world import (
     said,
 )
 
-from canserve.api.deployed import together
-from canserve.checks.machines import CHECKS, for_serving, judge
+from canserve.checks.machines import CHECKS, for_serving, judge, runs_images
 from canserve.checks.machines.pinned import picks
 from canserve.facts import Cause
 from canserve.rules.machines import profile
@@ -310,10 +309,23 @@ def test_what_runs_now_decides_no_plan() -> None:
 
 def test_of_one_machine_nothing_is_said_together() -> None:
     both = cluster(second=machine(11, own_name=OwnName("s", ("127.0.1.1",))))
-    findings, _ = together(both.nodes)
+    findings, _ = for_serving(both)
     verdicts = {finding.check: finding.verdict for finding in findings}
     assert isinstance(verdicts["hostname-not-loopback"], No) and findings[0].about == "head, second"
-    assert together(both.nodes[1:]) == ((), ())
+    assert "container-engine-usable" not in verdicts
+    assert for_serving(replace(both, nodes=both.nodes[1:])) == ((), ())
+
+
+def test_an_image_needs_something_that_runs_it() -> None:
+    bare = machine(11, container_engines=())
+    (finding,), _ = for_serving(Cluster("c", (cluster(second=bare).nodes[1],)), image=True)
+    assert finding.check == "container-engine-usable" and isinstance(finding.verdict, No)
+    assert "no container engine is installed" in finding.verdict.because
+    (finding,), _ = runs_images(cluster(second=machine(11, container_engines=engine("down"))).nodes)
+    assert isinstance(finding.verdict, No) and finding.verdict.because == "second: docker: down"
+    spark = profile("dgx-spark")
+    assert spark is not None
+    assert not runs_images((Node("a", spark, None, None, None),))[0]
 
 
 def test_lists_of_names_in_settings() -> None:

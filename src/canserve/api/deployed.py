@@ -56,7 +56,8 @@ def layout_findings(
     if isinstance(found, Layout):
         taken = {rank.machine for rank in found.placement.ranks}
         named = zip(question.hosts, on, strict=True)
-        between = together([one for host, one in named if host.name in taken and isinstance(one, Node)])
+        nodes = [one for host, one in named if host.name in taken and isinstance(one, Node)]
+        between = together(nodes, build)
         devices = _devices(question.hosts, found)
         serving = _serving(question, found, devices, wish)
         known = devices.value if isinstance(devices, Known) else ()
@@ -67,11 +68,12 @@ def layout_findings(
     return (*findings, *between[0]), (*skipped, *between[1])
 
 
-def together(nodes: Sequence[Node]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """Whether these machines can serve one model together; of one alone there is nothing to say."""
-    if len(nodes) < 2:
+def together(nodes: Sequence[Node], build: Build) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Whether these machines can serve one model together, and run the build where it is an image."""
+    if not nodes:
         return (), ()
-    return for_serving(Cluster(", ".join(node.name for node in nodes), tuple(nodes)))
+    cluster = Cluster(", ".join(node.name for node in nodes), tuple(nodes))
+    return for_serving(cluster, image=build.identity.in_container)
 
 
 def enough(found: tuple[Host, ...], ranks: int) -> tuple[Host, ...]:

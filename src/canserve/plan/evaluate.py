@@ -72,10 +72,11 @@ def _hosts(it: Candidate) -> tuple[launch.Host, ...]:
 
 
 def _together(it: Candidate) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """Whether the machines of the layout can serve together."""
+    """Whether the machines of the layout can serve together, and run the build where it is an image."""
     names = dict.fromkeys(rank.machine for rank in it.layout.placement.ranks)
     nodes = tuple(it.machines.nodes[name] for name in names if name in it.machines.nodes)
-    return for_serving(Cluster(", ".join(names), nodes)) if len(nodes) > 1 else ((), ())
+    image = it.judged.build.identity.in_container
+    return for_serving(Cluster(", ".join(names), nodes), image=image) if nodes else ((), ())
 
 
 def _findings(it: Candidate, deployment: Deployment) -> Iterator[Finding]:

@@ -294,6 +294,11 @@ class Identity:
     requires: Fact[tuple[str, ...]]
     """``Requires-Dist`` lines, verbatim."""
 
+    @property
+    def in_container(self) -> bool:
+        """Whether it is an image, or lies in a container: a container engine has to run it."""
+        return "image" in self.origin or "container" in self.origin
+
 
 @dataclass(frozen=True, slots=True)
 class Build:

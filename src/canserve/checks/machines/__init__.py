@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from canserve.checks.machines.addresses import ADDRESSES
 from canserve.checks.machines.collective import COLLECTIVE
-from canserve.checks.machines.container_engine import CONTAINER_ENGINE
+from canserve.checks.machines.container_engine import CONTAINER_ENGINE, FOR_IMAGES
 from canserve.checks.machines.gid import GID
 from canserve.checks.machines.gpu_free import GPU_FREE
 from canserve.checks.machines.gpu_visible import GPU_VISIBLE
@@ -23,7 +23,7 @@ from canserve.checks.machines.rdma_in_container import RDMA_IN_CONTAINER
 from canserve.checks.machines.reachable import REACHABLE
 from canserve.checks.machines.shared_memory import SHARED_MEMORY
 from canserve.checks.machines.weights import WEIGHTS
-from canserve.subjects.cluster import Cluster
+from canserve.subjects.cluster import Cluster, Node
 from canserve.verdict import Finding, Skipped
 
 CHECKS: tuple[ClusterCheck, ...] = (
@@ -60,6 +60,16 @@ def judge(
     )
 
 
-def for_serving(cluster: Cluster) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-    """Those that decide whether something can be served over these machines, whatever runs on them now."""
-    return judge(cluster, [each for each in CHECKS if each.of_plans])
+def runs_images(nodes: Sequence[Node]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Whether each of these machines, any of which may be taken, can run an image at all."""
+    return judge(Cluster("", tuple(nodes)), [FOR_IMAGES])
+
+
+def for_serving(cluster: Cluster, *, image: bool = False) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Those that decide whether something can be served on these machines, whatever runs there now.
+
+    ``image``: whether the build is one, so that a container engine has to run it.
+    """
+    of_containers = [FOR_IMAGES] if image else []
+    of_several = [each for each in CHECKS if each.of_plans] if len(cluster.nodes) > 1 else []
+    return judge(cluster, [*of_several, *of_containers])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from canserve.checks.machines.question import ClusterCheck, each
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.subjects.cluster import Cluster, Node
@@ -46,6 +48,20 @@ def _with_accelerators(reader: Reader, node: Node, usable: list[ContainerEngine]
     )
 
 
+def needed(reader: Reader, cluster: Cluster) -> Verdict:
+    """The same for a build that is an image: where no engine is, it cannot run."""
+    return each(reader, cluster.nodes, _needed)
+
+
+def _needed(reader: Reader, node: Node) -> Verdict:
+    if reader.read(node.machine.container_engines):
+        return _usable(reader, node)
+    return No(
+        "no container engine is installed, and the build is an image",
+        f"install docker or podman on {node.name}",
+    )
+
+
 def usable(reader: Reader, cluster: Cluster) -> Verdict:
     """The verdict of ``container-engine-usable``."""
     return each(reader, cluster.nodes, _usable)
@@ -53,6 +69,8 @@ def usable(reader: Reader, cluster: Cluster) -> Verdict:
 
 CONTAINER_ENGINE = ClusterCheck(
     "container-engine-usable",
-    "A container engine answers this user on every machine that has one, and gives containers the accelerators.",
+    "A container engine answers this user and gives containers the accelerators; judged where one is installed, "
+    "or the build is an image.",
     usable,
 )
+FOR_IMAGES = replace(CONTAINER_ENGINE, run=needed)
