@@ -25,8 +25,8 @@ from canserve.probes.container.way import Way
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
 from docker_engine import Docker
-from images import Member, layer, link
 from loopback import Loopback, problem, sshd
+from made_images import Member, layer, link
 
 OPAQUE = ".wh..wh..opq"
 
@@ -333,3 +333,45 @@ def test_everything_with_deep(docker: Docker, deep: bool) -> None:
     assert not isinstance(opened, Missing)
     found = opened.tree.children("srv/odd")
     assert found is not None and (found.folders == ("place",)) is deep and bool(found.holes) is not deep
+
+
+def running(docker: Docker, name: str, image: str, *words: str) -> None:
+    docker("run", "-d", "--name", name, "--network", "none", *words, "--entrypoint", "/bin/busybox", image, "sleep", "600")  # fmt: skip
+
+
+def test_files_of_a_running_container_are_listed_where_they_lie_for_who_may(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running(docker, "serving", "me/eng:1")
+    begun = slowed(tmp_path, monkeypatch, 0)
+    assert names(build("container://serving")) == {"Alpha", "Beta"}
+    assert not begun.exists(), "no archive was needed"
+
+
+def test_links_in_a_container_never_lead_into_its_machine(docker: Docker, tmp_path: Path) -> None:
+    site = tmp_path / "host/lib/python3.12/site-packages"
+    for path, data in package("", '"Host"').items():
+        assert isinstance(data, bytes)
+        (site / path.strip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (site / path.strip("/")).write_bytes(data)
+    links: dict[str, Member] = {"opt/env": link(f"{tmp_path}/host"), "srv": link(f"{tmp_path}/host/lib")}
+    docker.load("me/links:1", [BASE, links])
+    running(
+        docker,
+        "leading",
+        "me/links:1",
+        "-e",
+        "PATH=/opt/env/bin",
+        "-e",
+        f"PYTHONPATH=/srv:/opt/env{tmp_path}",
+    )
+    assert refused("container://leading").why == "no eng or second in it"
+
+
+def test_mounts_of_a_running_container_are_read_as_it_sees_them(docker: Docker, tmp_path: Path) -> None:
+    for path, data in package("", '"Mounted"').items():
+        assert isinstance(data, bytes)
+        (tmp_path / path.strip("/")).parent.mkdir(exist_ok=True)
+        (tmp_path / path.strip("/")).write_bytes(data)
+    running(docker, "over", "me/eng:1", "-v", f"{tmp_path}/eng:/{SITE}/eng")
+    assert names(build("container://over")) == {"Mounted"}

@@ -22,7 +22,7 @@ from canserve.subjects.build import Want
 from canserve.trees.container import records, skim
 from canserve.trees.image.layer import FILE, LINK, Layer, Node
 from canserve.trees.image.manifest import Config
-from images import hard, layer, link
+from made_images import hard, layer, link
 
 DIGEST = "sha256:" + "a" * 64
 SITE = "usr/local/lib/python3.12/dist-packages"
@@ -293,3 +293,19 @@ def test_skim_needs_nothing_but_pythons_own_library() -> None:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         assert all(name.partition(".")[0] in {*sys.stdlib_module_names, "__future__"} for name in names)
+
+
+def test_no_link_is_followed_on_the_way_into_a_container(tmp_path: Path) -> None:
+    (tmp_path / "root/real/inner").mkdir(parents=True)
+    (tmp_path / "root/link").symlink_to(tmp_path)
+    os.close(skim.entered(str(tmp_path / "root"), "real/inner"))
+    with pytest.raises(FileNotFoundError):
+        skim.entered(str(tmp_path / "root"), "real/other")
+    with pytest.raises(NotADirectoryError):
+        skim.entered(str(tmp_path / "root"), "link/root/real")
+    # A folder that nothing is mounted on says nothing of a container's files.
+    plan = {
+        "areas": [{"argv": ["false"], "below": "", "most": 1, "root": str(tmp_path / "root"), "path": "none"}]
+    }
+    got = skimmed(tmp_path, {}, **plan)
+    assert got.areas[0].error == "" and not got.areas[0].whole

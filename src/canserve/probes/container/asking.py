@@ -51,6 +51,8 @@ class Described:
     """``REPOSITORY@sha256:...``, as registries know the image."""
     mounts: tuple[str, ...]
     """Places in a container where folders or files of the machine, or volumes, are shown."""
+    root: str | None = None
+    """Where the files of a running container lie on its machine, those of mounts left out; only root may look."""
 
 
 def sections(it: Held) -> list[Section]:
@@ -176,7 +178,17 @@ def _parsed(program: str, answer: Answer, machine: str) -> Described | None:
         str(state.get("Status") or "") if isinstance(state, dict) else "",
         tuple(str(each) for each in image.get("RepoDigests") or () if isinstance(each, str))[:20],
         tuple(_mounts(first)),
+        _root(first),
     )
+
+
+def _root(found: Mapping[str, Any]) -> str | None:
+    """Of a container that runs: its layers laid over one another, as it sees them itself."""
+    match found:
+        case {"State": {"Status": "running"}, "GraphDriver": {"Data": {"MergedDir": str(folder)}}}:
+            return folder if folder.startswith("/") else None
+        case _:
+            return None
 
 
 def _mounts(found: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from typing import Any
 
 from canserve.commands import containers
 from canserve.facts import Cause, Evidence, Missing
@@ -242,19 +243,22 @@ class _Reader:
             )
         return skimmed
 
+    def _area(self, area: Area, name: str) -> dict[str, Any]:
+        """How one area is read: by an archive; where it lies, if it may be and no mount hides a part of it."""
+        program, root = self._told.program, self._told.root
+        argv = containers.archive(program, name, area.path) if area.path else containers.export(program, name)
+        told = {"argv": argv, "below": area.path.rpartition("/")[0], "most": area.most}
+        mounts = self._told.mounts if area.path else ()
+        if root is not None and not any(
+            within(each, {area.path}) or within(area.path, {each}) for each in mounts
+        ):
+            told |= {"root": root, "path": area.path}
+        return told
+
     def _script(self, areas: Sequence[Area], seconds: int, kept: tuple[str, int], name: str) -> str:
         program = self._told.program
         plan = {
-            "areas": [
-                {
-                    "argv": containers.archive(program, name, area.path)
-                    if area.path
-                    else containers.export(program, name),
-                    "below": area.path.rpartition("/")[0],
-                    "most": area.most,
-                }
-                for area in areas
-            ],
+            "areas": [self._area(area, name) for area in areas],
             "keep": kept[0],
             "largest": kept[1],
             "room": ROOM,

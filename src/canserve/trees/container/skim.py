@@ -7,7 +7,8 @@ but the given commands. Its plan is JSON, its first argument:
     {"areas": [{"argv": [...], "below": "usr/local", "most": 8589934592}, ...],
      "keep": "regular expression", "largest": 8388608, "room": 268435456, "seconds": 60, "width": 3}
 
-``below``: the folder that names of the archive stand in; ``most``: bytes after which an archive is cut.
+``below``: the folder that names of the archive stand in; ``most``: bytes after which an archive is cut. With ``root``
+and ``path`` an area is listed where the files of a running container lie, for a user who may.
 Output: zlib, of lines of JSON, ``["f", path, size, kept]`` followed by so many bytes as ``kept`` says,
 ``["d", path]``, ``["l", path, target]``, ``["h", path, target]``, ``["s", path]``, for each area at its end
 ``["area", number, status, why it was cut, stderr]``, and last ``["end"]``.
@@ -19,6 +20,7 @@ import fcntl
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 import tarfile
@@ -137,6 +139,8 @@ def skim(stream: Ahead, folder: str, plan: dict[str, Any], out: Out) -> None:
 def area(number: int, plan: dict[str, Any], out: Out, deadline: float) -> None:
     """One archive, from the engine's client to the end or to its limit."""
     told = plan["areas"][number]
+    if told.get("root") and walked(number, plan, out, deadline):
+        return
     try:
         child = subprocess.Popen(  # noqa: S603 - argv comes from ``commands``, with the plan
             told["argv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
@@ -179,6 +183,70 @@ def area(number: int, plan: dict[str, Any], out: Out, deadline: float) -> None:
     # An engine's own refusal says more than that its archive is cut short.
     why = "time" if late.is_set() else counted.cut or (why if status <= 0 else None)
     out.line(["area", number, status, why, b"".join(talk).decode("utf-8", "replace")])
+
+
+def walked(number: int, plan: dict[str, Any], out: Out, deadline: float) -> bool:
+    """Whether an area could be listed where it lies; False: nothing was written, its archive has to be read."""
+    root, path = plan["areas"][number]["root"], plan["areas"][number]["path"]
+    if not os.path.ismount(root):  # of a container that does not run there may be an empty folder
+        return False
+    try:
+        handle = entered(root, path)
+    except FileNotFoundError:
+        out.line(["area", number, 1, None, "could not find the file"])
+        return True
+    except OSError:  # a file, a link on the way, or a user who may not
+        return False
+    try:
+        failed: list[OSError] = []
+        if path:
+            out.line(["d", path])
+        for folder, folders, files, at in os.fwalk(".", dir_fd=handle, onerror=failed.append):
+            here = below(path, clean(folder))
+            for name in folders + files:
+                try:
+                    told = entry(name, at, below(here, name), plan, out)
+                except FileNotFoundError:  # it went away meanwhile
+                    continue
+                except OSError as error:
+                    failed.append(error)
+                    continue
+                out.line(*told)
+            if time.monotonic() > deadline:
+                out.line(["area", number, 0, "time", ""])
+                return True
+        out.line(["area", number, 0, str(failed[0]) if failed else None, ""])
+        return True
+    finally:
+        os.close(handle)
+
+
+def entered(root: str, path: str) -> int:
+    """A folder below a root, on the way to which no link is followed: it would lead out of the container."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for part in filter(None, path.split("/")):
+        try:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = inner
+    return handle
+
+
+def entry(name: str, at: int, path: str, plan: dict[str, Any], out: Out) -> tuple[list[Any], bytes]:
+    """The line of one name in an open folder, and the content that goes with it. Raises OSError."""
+    status = os.stat(name, dir_fd=at, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
+        return ["d", path], b""
+    if stat.S_ISLNK(status.st_mode):
+        return ["l", path, os.readlink(name, dir_fd=at)], b""
+    if not stat.S_ISREG(status.st_mode):
+        return ["s", path], b""
+    if status.st_size > plan["largest"] or not plan["keep"].search(path) or not out.take(status.st_size):
+        return ["f", path, status.st_size, -1], b""
+    with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at), "rb") as file:
+        data = file.read(plan["largest"])
+    return ["f", path, len(data), len(data)], data
 
 
 class Ahead:
