@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import Member, docker_archive, layer
+from made_images import Member, docker_archive, layer
 
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin:/sbin"
 BUSYBOX = Path("/bin/busybox")

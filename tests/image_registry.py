@@ -18,7 +18,7 @@ from canserve.trees.image.opening import Image, open_image
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
-from images import Member, config_of, layer, packed, sha
+from made_images import Member, config_of, layer, packed, sha
 from web_server import Behaviour, Handler, Site, page, ranged
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

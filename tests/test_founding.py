@@ -15,7 +15,7 @@ import pytest
 import canserve
 from canserve.subjects.build import Build
 from canserve.verdict import Finding, word
-from images import Layout
+from made_images import Layout
 
 ROOT = Path(__file__).parent.parent
 FOUNDING = ROOT / "examples" / "founding"

@@ -13,7 +13,7 @@ import small_llama
 from command import COMMAND, run
 from jsonschema import Draft202012Validator
 
-from images import PLAIN, config_of, layer, packed, sha
+from made_images import PLAIN, config_of, layer, packed, sha
 from terminal import on_terminal
 from web_server import Site, page, ranged, running, status
 

@@ -23,8 +23,8 @@ from canserve.trees.index.opening import open_remote
 from canserve.trees.index.pip_config import pip_config
 from canserve.trees.tree import Tree
 from canserve.trees.web.client import Web
-from images import PLAIN, docker_archive, layer
 from lab.spaces import LabError
+from made_images import PLAIN, docker_archive, layer
 
 PACKAGES = "usr/local/lib/python3.12/dist-packages"
 START = b'#!/bin/busybox sh\necho starting "$@"\nexec /bin/busybox sleep 100000\n'

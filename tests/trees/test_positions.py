@@ -20,7 +20,7 @@ from canserve.trees.names import unreadable
 from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import Tree, TreeError
 from canserve.trees.web.client import Web
-from images import Layout, hard, layer, link
+from made_images import Layout, hard, layer, link
 
 SOUGHT = Sought(frozenset({"eng"}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from images import Member, hard, link
+from made_images import Member, hard, link
 
 SITE = "usr/local/lib/python3.12/dist-packages"
 VERSION = b'__version__ = "1.2"\n'

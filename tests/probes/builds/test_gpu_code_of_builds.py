@@ -18,7 +18,7 @@ from canserve.subjects.build import Build, Want
 from canserve.subjects.gpu_code import CudaLibrary, Extension, Unit
 from canserve.trees.cache import Cache
 from gpu_files import cuda_object
-from images import Layout, Member, layer
+from made_images import Layout, Member, layer
 
 SITE = "lib/python3.12/site-packages"
 OWN = cuda_object(["sm_90", "sm_120f"], ["sm_90a"], libc="2.34")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from held_images import BASE, INSTALLED
 
-from images import docker_archive, layer
+from made_images import docker_archive, layer
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
 CONF = """[containers]

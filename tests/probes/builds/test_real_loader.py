@@ -19,7 +19,7 @@ from canserve.facts import Known
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
-from images import Layout, Member, config_of, layer, link
+from made_images import Layout, Member, config_of, layer, link
 
 SITE = "usr/lib/python3/dist-packages"
 TORCH = f"{SITE}/torch/lib/libtorch_cuda.so"

@@ -18,7 +18,7 @@ from canserve.trees.cache import Cache
 from canserve.trees.image.early import Sought
 from canserve.trees.web.client import Web
 from image_registry import Shop
-from images import Member, link
+from made_images import Member, link
 from web_server import running
 
 NO_INDEX = Missing(Cause.UNREACHED, "no index here")

@@ -17,7 +17,7 @@ from canserve.subjects.build import Build, Want
 from canserve.subjects.stack import Stack, Started
 from canserve.trees.cache import Cache
 from gpu_files import Shared
-from images import Layout, Member, config_of, layer, link
+from made_images import Layout, Member, config_of, layer, link
 
 SITE = "usr/lib/python3/dist-packages"
 PTXAS = b"\0Cuda compilation tools, release 12.9, V12.9.86\0"

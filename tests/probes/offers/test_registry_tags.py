@@ -13,7 +13,7 @@ from canserve.probes.offers.tags import MAX_PAGES, measured, read_tags
 from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
 from canserve.trees.web.client import Web
-from images import config_of, layer, packed, sha
+from made_images import config_of, layer, packed, sha
 from web_server import Behaviour, Handler, Site, page, running, status
 
 LIST = "/v2/me/engine/tags/list"

@@ -14,7 +14,7 @@ from canserve.trees.image.layer import Order
 from canserve.trees.image.opening import Image
 from canserve.trees.tree import TreeError
 from image_registry import Shop
-from images import Member, hard, link
+from made_images import Member, hard, link
 from web_server import running
 
 SITE = "usr/local/lib/python3.12/dist-packages"

@@ -13,7 +13,7 @@ from canserve.facts import Cause
 from canserve.trees.image import layer as layers
 from canserve.trees.tree import TreeError
 from image_registry import FILES, Shop
-from images import hard, layer, link, packed
+from made_images import hard, layer, link, packed
 from web_server import (
     ranged,
 )

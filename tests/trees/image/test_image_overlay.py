@@ -10,7 +10,7 @@ from canserve.facts import Missing
 from canserve.trees.image.layer import Layer, load, read_files, read_layer
 from canserve.trees.image.overlay import MAX_NESTED_LINKS, ImageTree
 from canserve.trees.tree import TreeError
-from images import Member, hard, layer, link
+from made_images import Member, hard, layer, link
 
 
 class Bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from canserve.facts import Cause
 from image_registry import FILES, INDEX, Shop
-from images import config_of, layer, packed
+from made_images import config_of, layer, packed
 from web_server import (
     cut_short,
     first,

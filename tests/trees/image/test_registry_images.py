@@ -27,7 +27,7 @@ from canserve.trees.image.registry import reference
 from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
-from images import config_of, layer, link, packed, sha
+from made_images import config_of, layer, link, packed, sha
 from web_server import Behaviour, Handler, Site, page, ranged, running, status
 
 SOUGHT = Sought(frozenset({"vllm"}))

@@ -13,7 +13,7 @@ import pytest
 from canserve.facts import Cause, Missing
 from canserve.trees.image.login import login_for
 from image_registry import FILES, Shop
-from images import layer, packed
+from made_images import layer, packed
 from web_server import (
     Behaviour,
     Handler,

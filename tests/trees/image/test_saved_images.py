@@ -16,7 +16,7 @@ from canserve.trees.image.early import Sought
 from canserve.trees.image.opening import Image, open_image
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
-from images import Layout, Member, docker_archive, layer, link, sha
+from made_images import Layout, Member, docker_archive, layer, link, sha
 
 SOUGHT = Sought(frozenset({"vllm"}))
 
