@@ -103,10 +103,12 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     metavar="CHECK|all",
     help="Show each request and what came.",
 )
-@format_option("text", "json", "md")
+@format_option("text", "json", "md", "html")
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Say whether the endpoint at URL really serves: answers, reasoning, tools, long prompts, load, speed.
+    """Say whether the endpoint at URL really serves.
+
+    Judged: answers, reasoning, tools, long prompts, load, speed.
 
     URL is that of an OpenAI-compatible server, with or without /v1. It is asked questions with known answers,
     alone and many at once, streamed and not, and its speed is measured; nothing but requests reaches it.
@@ -189,6 +191,10 @@ def _rendered(report: VerifyReport, wanted: Wanted) -> str:
         from canserve.render.verify_structure import verify_output
 
         return to_json(verify_output(report))
+    if wanted.form == "html":
+        from canserve.render.verify_page import verify_page
+
+        return verify_page(report)
     if wanted.form == "md":
         from canserve.render.verify_text import verify_markdown
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from canserve.api.verifying import VerifyReport
 from canserve.checks.served import rates
+from canserve.checks.served.words import number
 from canserve.facts import Known
 from canserve.render.escape import code, markdown
 from canserve.render.markdown import findings_markdown, skipped_markdown
@@ -47,7 +48,7 @@ def figures(report: VerifyReport) -> Iterator[tuple[str, str]]:
     bound = ""
     if isinstance(report.served.expected, Known):
         plan = report.served.expected.value
-        bound = f"; planned {plan.decode[1]:.3g} to {plan.decode[2]:.3g}, at most {plan.decode_bound:.3g}"
+        bound = f"; planned {number(plan.decode[1])} to {number(plan.decode[2])}, at most {number(plan.decode_bound)}"
     if (found := rates.decode(speeds)) is not None:
         yield "decode", f"{_spread(found, 'tok/s')}{bound}"
     if (found := rates.spread(rates.between(speeds.alone))) is not None:
@@ -73,15 +74,15 @@ def _ramp(speeds: Speeds) -> Iterator[tuple[str, str]]:
 def _step(step: Step) -> str:
     firsts = [seconds for reply in step.replies if (seconds := rates.first_token(reply)) is not None]
     made, first = rates.throughput(step), rates.spread(firsts)
-    said = [f"{made:.4g} tok/s"] if made is not None else ["nothing"]
-    said += [f"first token {first.median * 1000:.4g} ms"] if first is not None else []
+    said = [f"{number(made)} tok/s"] if made is not None else ["nothing"]
+    said += [f"first token {number(first.median * 1000)} ms"] if first is not None else []
     said += [f"{rates.failed(step)} not answered"] if rates.failed(step) else []
     return ", ".join(said)
 
 
 def _spread(found: rates.Spread, unit: str, factor: float = 1) -> str:
-    median, low, high = (value * factor for value in (found.median, found.low, found.high))
-    return f"{median:.4g} {unit} ({low:.4g} to {high:.4g}, {found.count} samples)"
+    median, low, high = (number(value * factor) for value in (found.median, found.low, found.high))
+    return f"{median} {unit} ({low} to {high}, {found.count} samples)"
 
 
 def verify_markdown(report: VerifyReport, explain: frozenset[str] = frozenset()) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.checks.served import rates
 from canserve.checks.served.check import LOG, ServedCheck
+from canserve.checks.served.words import number
 from canserve.rules.speed import named_link
 from canserve.subjects.served import NOT_ASKED, Expected, Served
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -28,8 +29,8 @@ def run(reader: Reader, served: Served) -> Verdict:
         return Unknown("no stream was long enough to time", "ask for longer answers by hand")
     _, low, high = expected.decode
     bound = expected.decode_bound
-    said = f"{got.median:.3g} tok/s of at most {bound:.3g}"
-    between = f"{low:.3g} to {high:.3g} were expected"
+    said = f"{number(got.median)} tok/s of at most {number(bound)}"
+    between = f"{number(low)} to {number(high)} were expected"
     if got.median > bound / _CLOSE:
         why = f"{said}: more than there can be of one token a step"
         return Unknown(why, "look whether it decodes speculatively, or whether the plan is of something else")

@@ -13,6 +13,11 @@ def short(text: str, most: int = _SHOWN) -> str:
     return f'"{flat[:most]}..."' if len(flat) > most or len(text) > 4 * most else f'"{flat}"'
 
 
+def number(value: float) -> str:
+    """A figure as people read it: 27.4, 1,540, never 1.54e+03."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def say(reply: Reply) -> str:
     """One reply in one line."""
     match reply:
