@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
-    """What a machine is, with sources, and what speaks against serving there.
+    """What a machine is, and what speaks against serving there.
 
     MACHINE is `local`, an ssh destination, a cluster file (.toml) with several machines, or a profile. Machines are
     looked at with one read-only script over your own ssh; nothing is installed or written there. Of machines that
