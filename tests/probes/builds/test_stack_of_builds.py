@@ -426,6 +426,32 @@ def test_the_other_libc(tmp_path: Path) -> None:
     assert isinstance(image(tmp_path / "d", base, engine()).libc, Missing)
 
 
+@pytest.mark.parametrize(
+    ("path", "env", "found"),
+    [
+        ("usr/bin/gcc", [], "usr/bin/gcc"),
+        ("usr/bin/clang", [], "usr/bin/clang"),
+        ("opt/bin/gcc", [], None),
+        ("opt/bin/gcc", ["PATH=/opt/bin"], "opt/bin/gcc"),
+        ("opt/bin/tool", ["CC=/opt/bin/tool -O2"], "opt/bin/tool"),
+        ("opt/bin/tool", ["CC=tool", "PATH=/opt/bin"], "opt/bin/tool"),
+        ("usr/bin/gcc", ["CC=/gone"], "unknown"),
+        ("usr/bin/gcc", ["CC=gone"], "unknown"),
+        ("usr/bin/gcc-12", [], "unknown"),
+        ("usr/bin/aarch64-conda-linux-gnu-gcc", [], "unknown"),
+        ("usr/bin/gcc-ar", [], None),
+    ],
+)
+def test_a_c_compiler_is_looked_for_as_triton_does(
+    path: str, env: list[str], found: str | None, tmp_path: Path
+) -> None:
+    fact = image(tmp_path, BASE, engine(), {path: b""}, Env=env).c_compiler
+    if found == "unknown":
+        assert isinstance(fact, Missing) and fact.cause is Cause.UNREADABLE
+    else:
+        assert of(fact) == found
+
+
 def test_text_that_is_made_to_be_slow_is_read_as_any_other(tmp_path: Path) -> None:
     lines = b"\n" * (1 << 20)
     slow: dict[str, Member] = {

@@ -123,20 +123,25 @@ class Ground:
                      if name == "cuda_nvcc" or name.startswith("cu1")]  # fmt: skip
         return tuple(told[:MAX_TOOLKITS])
 
+    @cached_property
+    def programs(self) -> tuple[str, ...]:
+        """Folders of programs: the environment's own, and those of the system's PATH."""
+        path = self.variables.get("PATH", PROGRAMS if self.system else "")
+        named = filter(None, map(self.inner, path.split(":")[:MAX_FOLDERS]))
+        return tuple(dict.fromkeys((below(self.prefix, "bin"), *named)))
+
     def program(self, *names: str) -> Fact[str | None]:
         """The first of these programs that the environment or the system has; Missing: it may be elsewhere."""
-        path = self.variables.get("PATH", PROGRAMS if self.system else "")
-        named = path.split(":")[:MAX_FOLDERS]
-        folders = [below(self.prefix, "bin"), *filter(None, map(self.inner, named))]
+        path, folders = self.variables.get("PATH", PROGRAMS), self.programs
         for name in names:
-            for folder in dict.fromkeys(folders):
+            for folder in folders:
                 if self.look.is_file(place := below(folder, name)):
                     return Known(place, self.seen(place, name))
         if not self.system:
             return self.outside()
         gaps = (self.look.gap(below(folder, name)) for folder in folders for name in names)
         found = next((gap for gap in gaps if gap is not None), None)
-        return found or Known(None, self.seen(path or PROGRAMS, f"no {' or '.join(names)}"))
+        return found or Known(None, self.seen(path, f"no {' or '.join(names)}"))
 
     def inner(self, folder: str) -> str | None:
         """A folder as the system names it, from the root of the tree."""

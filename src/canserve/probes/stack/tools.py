@@ -26,6 +26,7 @@ _CHOOSER = "get_ptxas"
 _NEWER = "blackwell"
 _NO_COMPILER = "Failed to find C compiler"
 """What Triton says when it has none, so that a file with these words calls one."""
+_COMPILER = re.compile(r"(?:.{1,100}-)?(?:gcc|clang)(?:-\d{1,2})?|cc|tcc|icx")
 _NVCC = re.compile(r"nvidia_cuda_nvcc(?:_cu\d{2})?-([\d.]{1,20})(?:\.post\d+)?\.dist-info")
 
 
@@ -165,9 +166,27 @@ def _nvcc_version(ground: Ground, folder: str) -> Fact[str]:
 def c_compiler(ground: Ground) -> Fact[str | None]:
     """As Triton looks for it: the variable CC, gcc, clang."""
     named = ground.variables.get("CC", "").split(" ")[0]
-    if named.startswith("/") and (path := ground.inner(named)) and ground.look.is_file(path):
-        return Known(path, ground.seen(path, "the variable CC"))
-    return ground.program(*filter(None, [named if "/" not in named else "", "gcc", "clang"]))
+    if named.startswith("/") and (path := ground.inner(named)):
+        if ground.look.is_file(path):
+            return Known(path, ground.seen(path, "the variable CC"))
+        why = "the variable CC names it, and it is not in the image"
+        return ground.look.gap(path) or unreadable(ground.subject, path, why)
+    found = ground.program(named) if named else ground.program("gcc", "clang")
+    if isinstance(found, Missing) or found.value is not None:
+        return found
+    return _otherwise_named(ground) or found
+
+
+def _otherwise_named(ground: Ground) -> Missing | None:
+    """A compiler under a name that Triton does not look for, which a script at start may give to it."""
+    for folder in ground.programs:
+        for name in ground.files(folder):
+            if _COMPILER.fullmatch(name):
+                path = below(folder, name)
+                return unreadable(
+                    ground.subject, path, "a C compiler, but not under the name that is looked for"
+                )
+    return None
 
 
 def ninja(ground: Ground) -> Fact[str | None]:
