@@ -356,6 +356,19 @@ def driven(compat: Any) -> Case:
     return replace(found, build=replace(found.build, torch=known("2.9.1+cu130")))
 
 
+def test_a_torch_whose_version_does_not_say_its_cuda_says_it_in_its_files() -> None:
+    """NVIDIA's own images: torch 2.9.0a0+50eac811a6.nv25.09, with CUDA 13.0."""
+    on = gpu("12.1", driver="580.95.05", cpu_arch="aarch64")
+    found = standing(on, torch_cuda="13.0")
+    found = replace(found, build=replace(found.build, torch=known("2.9.0a0+50eac811a6.nv25.09")))
+    verdict = judged(DRIVER, found)
+    assert isinstance(verdict, Yes) and "CUDA 13.0" in verdict.because
+    older = replace(found, machine=gpu("12.1", driver="570.86.15", cpu_arch="aarch64"))
+    assert isinstance(judged(DRIVER, older), Unknown)
+    silent = replace(found, build=replace(found.build, stack=Stack(torch_cuda=known(None))))
+    assert not isinstance(judged(DRIVER, silent), Yes)
+
+
 def test_a_compatibility_package_in_the_image() -> None:
     assert isinstance(judged(DRIVER, driven(None)), No)
     brought = judged(DRIVER, driven("580.95.05"))

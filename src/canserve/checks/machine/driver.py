@@ -122,6 +122,9 @@ def wanted_cuda(reader: Reader, case: Case, machine: Machine) -> Wanted | Unknow
     """The CUDA of the torch beside the engine, else of the build's version, else of the torch it requires."""
     identity = case.build.identity
     beside = reader.read(case.build.torch) if isinstance(case.build.torch, Known) else None
+    stated = case.build.stack.torch_cuda
+    if beside and isinstance(stated, Known) and stated.value is not None:
+        return _named(reader.read(stated) or NO_CUDA, f"torch {beside} beside it was built with it")
     if beside and (named := rules.local_cuda(beside)):
         return _named(named, f"torch {beside} lies beside it")
     version = reader.try_read(identity.version)
