@@ -51,6 +51,9 @@ def test_mirrors_of_containers_registries(tmp_path: Path) -> None:
     write(tmp_path / "etc/containers/registries.conf", """
 unqualified-search-registries = ["other.example"]
 [[registry]]
+prefix = "reg.example/team"
+location = "moved.example/new/team"
+[[registry]]
 location = "reg.example"
 [[registry.mirror]]
 location = "near.example:5000/proxy"
@@ -58,9 +61,6 @@ insecure = true
 [[registry.mirror]]
 location = "pinned.example"
 pull-from-mirror = "digest-only"
-[[registry]]
-prefix = "reg.example/team"
-location = "moved.example/new/team"
 [[registry]]
 prefix = "*.corp.example"
 insecure = true

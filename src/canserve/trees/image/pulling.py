@@ -106,7 +106,7 @@ class _Plain:
 
     def whole(self, layers: Sequence[Descriptor]) -> bool:
         """Whether what is left needs no reading, for it was read before."""
-        return not self.cut and all(self._known(each) is not None for each in layers)
+        return all(self._known(each) is not None for each in layers)
 
     def read(self, descriptor: Descriptor, above: list[Layer]) -> Source:
         """The next layer below those; ``settled`` is set where it will do."""
