@@ -244,6 +244,11 @@ def test_what_a_machine_holds_and_nobody_may_read_is_unknown_with_its_cause(
     docker.write_text(DOCKER.format(recorded=recorded, here=tmp_path))
     docker.chmod(0o755)
     own = {"PATH": f"{docker.parent}:{os.environ['PATH']}", "CANSERVE_CACHE": str(tmp_path / "cache")}
+    checked = json.loads(run("check", model, "--on", "local", "--format", "json", "--quiet", **own).stdout)
+    said = next(
+        note for note in checked["notes"] if note.startswith("on the machines, and not judged here: ")
+    )
+    assert "container://vllm-head" in said and "26.01-py3" in said and "canserve candidates" in said
     words = ("candidates", model, "--on", "local", "--no-index", "--quiet")
     done = run(*words, "--format", "json", **own)
     assert done.returncode == 3, done.stderr

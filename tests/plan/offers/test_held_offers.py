@@ -95,3 +95,19 @@ def test_a_profile_holds_nothing_and_a_machine_nobody_looked_at_may() -> None:
 
     (line,) = on_machines([replace(profile, address="somewhere", name="one")]).unheard
     assert line == "one: only a look says what lies there, and none was taken"
+
+
+def test_what_is_likely_to_be_an_engine_is_read_first() -> None:
+    held = [
+        image("small/tool:1", "a", size=10),
+        image("large/thing:1", "b", size=9000),
+        image("postgres:17", size=None),
+        image("host/team/vllm-spark:1", "c", size=20),
+    ]
+    targets = [offer.target for offer in on_machines([node("one", held, address="local")]).offers]
+    assert targets == [
+        "docker-daemon:host/team/vllm-spark:1",
+        "docker-daemon:large/thing:1",
+        "docker-daemon:small/tool:1",
+        "docker-daemon:postgres:17",
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from canserve.engines import NAMES
 from canserve.facts import Fact, Known, Missing
 from canserve.plan.offers.offer import Gathered, Offer
 from canserve.subjects.cluster import Node
@@ -25,7 +26,11 @@ _HOLDERS = ("containers", "images", "environments")
 
 
 def on_machines(nodes: Sequence[Node]) -> Gathered:
-    """What runs there first, then images, then environments; the same image on several machines is one offer."""
+    """What runs there first, then images, then environments; the same image on several machines is one offer.
+
+    Of each kind those come first that are named after an engine, then the largest: where not all can be read, these
+    are.
+    """
     running: list[Offer] = []
     images: list[Offer] = []
     environments: list[Offer] = []
@@ -35,7 +40,15 @@ def on_machines(nodes: Sequence[Node]) -> Gathered:
         images += [_image(node, one) for one in held]
         environments += [_environment(node, one) for one in _value(node.machine.environments)]
     unheard = (line for node in nodes for line in _unheard(node))
-    return Gathered((*running, *merged(images), *environments), tuple(dict.fromkeys(unheard)))
+    found = (*sorted(running, key=_likely), *sorted(merged(images), key=_likely), *environments)
+    return Gathered(found, tuple(dict.fromkeys(unheard)))
+
+
+def _likely(offer: Offer) -> tuple[bool, int]:
+    """Whether no engine's name is in its names, and its size, the largest first."""
+    said = " ".join((offer.target, *offer.also, offer.note)).lower()
+    named = any(name in said for name in NAMES)
+    return not named, -offer.size.count if offer.size is not None else 0
 
 
 def merged(offers: Iterable[Offer]) -> tuple[Offer, ...]:
