@@ -179,3 +179,41 @@ def test_both_engines_are_seen(shop: Shop) -> None:
             seen = "also found, and not read: second" in notes
             assert seen or "would not have been seen" in notes, (layers is together, want)
             assert seen == (layers is together or want is WHOLE)
+
+
+def test_what_a_build_stands_on_costs_no_second_pass_over_a_plain_layer(shop: Shop) -> None:
+    triton = wheel("triton", {"__init__.py": b"", "runtime/build.py": b"Failed to find C compiler\n",
+                              "backends/nvidia/bin/ptxas": bytes(range(256)) * 4000}, "3.6.0")  # fmt: skip
+    base: dict[str, Member] = {
+        "etc/ld.so.conf": b"", "etc/os-release": b"PRETTY_NAME='Small'\n", "usr/bin/gcc": b"x" * 5000,
+        "start": b"#!/bin/sh\nexec eng\n",
+    }  # fmt: skip
+    layers: Layers = [base, {**engine("'A'"), **beside(), **triton}]
+    shop.put(layers, Entrypoint=["/start"], Env=["NCCL_SOCKET_IFNAME=eth0"])
+    bare = read_again(shop, replace(WANT, gpu_code=True), "bare")
+    full = read_again(shop, replace(WANT, gpu_code=True, stack=True), "full")
+    assert full.cost.bytes == bare.cost.bytes > 0
+    stack = built(full).stack
+    assert isinstance(stack.pins, Known) and stack.pins.value == {"NCCL_SOCKET_IFNAME": "eth0"}
+    assert isinstance(stack.started, Known)
+    script = stack.started.value.script
+    assert isinstance(script, Missing) and script.cause is Cause.UNREACHED  # it may be in what was not read
+    assert all(
+        isinstance(fact := getattr(stack, name), Missing) and fact.cause is Cause.UNREACHED
+        for name in ("c_compiler", "system", "libc", "nvcc", "ninja", "cuda_compat")
+    )
+    assert isinstance(stack.triton, Known)
+    assert stack.triton.value is not None
+    (assembler,) = stack.triton.value.assemblers
+    assert isinstance(assembler.version, Missing) and assembler.version.ask == "add --deep"
+    deep = built(read_again(shop, replace(WHOLE, gpu_code=True, stack=True), "deep")).stack
+    assert isinstance(deep.c_compiler, Known) and deep.c_compiler.value == "usr/bin/gcc"
+    assert isinstance(deep.system, Known) and deep.system.value == "Small"
+    assert isinstance(deep.started, Known) and isinstance(deep.started.value.script, Known)
+
+
+def read_again(shop: Shop, want: Want, cache: str) -> Reading:
+    options = BuildOptions(
+        cache=Cache(shop.cache / cache), web=Web(pause=lambda _: None), config=NO_INDEX, engines=ENGINES
+    )
+    return read_build(f"docker://{shop.host}/me/i:1", want, options)
