@@ -177,7 +177,7 @@ def test_nothing_but_a_no_is_no_answer_where_not_all_was_heard(
 ) -> None:
     put_image(site, "me/engine", "1", [layer(engine_files(tmp_path / "b", OTHER))])
     put_tags(site, "me/engine", "1")
-    words = (model, *ON, "--no-index", "--tags", f"docker://{host(site)}/me/engine")
+    words: tuple[str, ...] = (model, *ON, "--no-index", "--tags", f"docker://{host(site)}/me/engine")
     assert candidates(*words, cache=tmp_path / "cache", code=1)["verdict"] == "no"
     site.put("/v2/me/busy/tags/list", status(429))
     words = (*words, "--tags", f"docker://{host(site)}/me/busy")
