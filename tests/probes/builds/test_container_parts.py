@@ -296,16 +296,16 @@ def test_skim_needs_nothing_but_pythons_own_library() -> None:
 
 
 def test_no_link_is_followed_on_the_way_into_a_container(tmp_path: Path) -> None:
-    (tmp_path / "root/real/inner").mkdir(parents=True)
-    (tmp_path / "root/link").symlink_to(tmp_path)
-    os.close(skim.entered(str(tmp_path / "root"), "real/inner"))
+    (tmp_path / "top/real/inner").mkdir(parents=True)
+    (tmp_path / "top/link").symlink_to(tmp_path)
+    os.close(skim.entered(str(tmp_path / "top"), "real/inner"))
     with pytest.raises(FileNotFoundError):
-        skim.entered(str(tmp_path / "root"), "real/other")
+        skim.entered(str(tmp_path / "top"), "real/other")
     with pytest.raises(NotADirectoryError):
-        skim.entered(str(tmp_path / "root"), "link/root/real")
+        skim.entered(str(tmp_path / "top"), "link/top/real")
     # A folder that nothing is mounted on says nothing of a container's files.
     plan = {
-        "areas": [{"argv": ["false"], "below": "", "most": 1, "root": str(tmp_path / "root"), "path": "none"}]
+        "areas": [{"argv": ["false"], "below": "", "most": 1, "root": str(tmp_path / "top"), "path": "none"}]
     }
     got = skimmed(tmp_path, {}, **plan)
     assert got.areas[0].error == "" and not got.areas[0].whole
