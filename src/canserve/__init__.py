@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from canserve.api.candidates import CandidatesReport as CandidatesReport
     from canserve.api.candidates import Sought as Sought
     from canserve.api.candidates import candidates as candidates
+    from canserve.api.diagnosing import diagnose as diagnose
     from canserve.api.planning import Asked as Asked
     from canserve.api.planning import PlanReport as PlanReport
     from canserve.api.planning import plan as plan
@@ -31,10 +32,14 @@ if TYPE_CHECKING:
     from canserve.api.released import UnreadModelError as UnreadModelError
     from canserve.api.released import matrix as matrix
     from canserve.api.released import since as since
+    from canserve.api.verifying import VerifyReport as VerifyReport
+    from canserve.api.verifying import VerifyWishes as VerifyWishes
+    from canserve.api.verifying import verify as verify
     from canserve.facts import Cause as Cause
     from canserve.facts import Evidence as Evidence
     from canserve.facts import Known as Known
     from canserve.facts import Missing as Missing
+    from canserve.subjects.diagnosis import Diagnosis as Diagnosis
     from canserve.verdict import Finding as Finding
     from canserve.verdict import No as No
     from canserve.verdict import Skipped as Skipped
@@ -49,9 +54,12 @@ _HOME = {
         "read_build", "read_machines", "read_model",
     ),
     "canserve.api.candidates": ("CandidatesReport", "Sought", "candidates"),
+    "canserve.api.diagnosing": ("diagnose",),
     "canserve.api.planning": ("Asked", "PlanReport", "plan"),
     "canserve.api.released": ("SinceReport", "UnknownNameError", "UnreadModelError", "matrix", "since"),
+    "canserve.api.verifying": ("VerifyReport", "VerifyWishes", "verify"),
     "canserve.facts": ("Cause", "Evidence", "Known", "Missing"),
+    "canserve.subjects.diagnosis": ("Diagnosis",),
     "canserve.verdict": ("Finding", "No", "Skipped", "Unknown", "Yes"),
 }  # fmt: skip
 
@@ -66,7 +74,7 @@ def __getattr__(name: str) -> object:
 
 
 class _Package(ModuleType):
-    """The package, in which ``plan`` is the public function although a subpackage is called so too.
+    """The package, in which ``plan`` and ``verify`` are the public functions although subpackages are called so too.
 
     Importing the subpackage binds its name here; a property takes that and gives the function all the same.
     """
@@ -78,6 +86,15 @@ class _Package(ModuleType):
 
     @plan.setter
     def plan(self, module: object) -> None:
+        del module
+
+    @property
+    def verify(self) -> object:
+        """The public function."""
+        return __getattr__("verify")
+
+    @verify.setter
+    def verify(self, module: object) -> None:
         del module
 
 

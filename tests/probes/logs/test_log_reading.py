@@ -9,7 +9,7 @@ import pytest
 from deployment import MATCHER, diagnosed, reading
 
 from canserve.probes.logs.opening import read_path
-from canserve.probes.logs.reading import FLOOD
+from canserve.probes.logs.reading import FLOOD, MAX_KEPT, MAX_PROCESSES
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 
@@ -84,7 +84,15 @@ def test_phases_facts_and_last_lines_of_every_process() -> None:
 def test_hostile_bytes_are_read_to_their_end(data: bytes) -> None:
     found = reading(data)
     assert len(found.events) <= FLOOD + 1
-    assert all(len(event.line.text) <= 3 << 16 for event in found.events)
+    assert all(len(event.line.text) <= MAX_KEPT for event in found.events)
+
+
+def test_more_processes_than_can_be_are_one() -> None:
+    lines = "".join(
+        f"(Worker pid={n}) {OOM} {n}\n(W{n} pid={n}) Starting to load model x{n}\n" for n in range(9000)
+    )
+    found = reading(lines)
+    assert len(found.processes) <= MAX_PROCESSES + 1
 
 
 def test_a_message_behind_a_very_long_line_is_found() -> None:

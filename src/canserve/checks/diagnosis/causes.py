@@ -57,7 +57,7 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     warned = [*mild, *(each for each in of["symptom"] if _mild(each))] if ended else []
     candidates = [*fatal, *mild, *sorted(loose, key=_moment), *warned] if ended else []
     cause = candidates[0] if candidates else None
-    others = tuple(each for each in [*fatal, *mild, *of["symptom"]] if not _same(each, cause))
+    others = tuple(each for each in [*fatal, *of["symptom"]] if not _mild(each) and not _same(each, cause))
     behind = [*of["consequence"], *(each for each in of["unknown"] if each is not cause)]
     return Verdict(cause, tuple(sorted(behind, key=_moment)), _distinct(others), tuple(of["remark"]))
 
@@ -73,11 +73,16 @@ _ROLES = ("cause", "symptom", "unknown", "consequence", "remark")
 def _standing(readings: Sequence[Reading], order: Callable[[str], int]) -> Iterable[Found]:
     """The events that nothing overtook."""
     ready_at = _latest(readings)
+    since_start = all(
+        any(event.line.at.since_start is not None for event in each.events)
+        for each in readings
+        if each.events
+    )
     for reading in readings:
         ready, when = ready_line(reading), 0.0
         for event in sorted(reading.events, key=lambda event: event.line.number):
             process = reading.processes.get(event.line.who)
-            when = max(when, _seconds(event.line.at))
+            when = max(when, _seconds(event.line.at, since_start))
             found = Found(reading, event, process.depth if process else 0, when)
             if event.line.number <= ready or _before(event.line.at, ready_at):
                 continue
@@ -86,8 +91,9 @@ def _standing(readings: Sequence[Reading], order: Callable[[str], int]) -> Itera
             yield found
 
 
-def _seconds(at: Moment) -> float:
-    return next((value for value in (at.since_start, at.clock) if value is not None), 0.0)
+def _seconds(at: Moment, since_start: bool) -> float:
+    """On the one scale that all files have; 0 where the line tells no time."""
+    return (at.since_start if since_start else at.clock) or 0.0
 
 
 def ready_line(reading: Reading) -> int:

@@ -36,7 +36,7 @@ def diagnose(readings: Sequence[Reading], knowledge: Knowledge) -> Diagnosis:
         because=judged.because,
         fix=judged.fix,
         next_look=judged.look,
-        standings=tuple(_standings(readings)),
+        standings=tuple(_standings(readings, order)),
         consequences=tuple(said(each) for each in verdict.consequences[:_MANY]),
         also=tuple(said(each) for each in verdict.others[:_MANY]),
         source=judged.source,
@@ -71,7 +71,7 @@ def _judged(readings: Sequence[Reading], verdict: Verdict, words: Mapping[str, S
     stall = stalled(readings) if not any(map(ready_line, readings)) else None
     cause = verdict.cause
     if cause is not None and (cause.role == "cause" or stall is None):
-        return _failed(cause)
+        return _failed(cause, _looks(verdict))
     if stall is not None:
         return _stands(stall, words[stall.name], cause)
     if _ready(readings):
@@ -88,7 +88,13 @@ def _judged(readings: Sequence[Reading], verdict: Verdict, words: Mapping[str, S
     return _unfinished(readings, verdict)
 
 
-def _failed(cause: Found) -> _Judged:
+def _looks(verdict: Verdict) -> tuple[str, ...]:
+    """What lines that prove nothing say would tell more."""
+    rows = [each.event.signature for each in verdict.remarks if each.event.signature is not None]
+    return tuple(dict.fromkeys(text for row in rows for text in row.look))
+
+
+def _failed(cause: Found, looks: Sequence[str]) -> _Judged:
     event = cause.event
     judged = _Judged("failed", "", [_ASK_LOGS], said(cause))
     if event.signature is not None:
@@ -103,6 +109,7 @@ def _failed(cause: Found) -> _Judged:
         *([f"where it was raised: {event.raised_at}"] if event.raised_at else []),
         "the engine's issue tracker, with this line",
         _ASK_LOGS,
+        *looks,
     )
     return judged
 
@@ -128,8 +135,7 @@ def _only_consequences(verdict: Verdict, fragment: bool) -> _Judged:
 
 
 def _unfinished(readings: Sequence[Reading], verdict: Verdict) -> _Judged:
-    remarks = [each.event.signature for each in verdict.remarks if each.event.signature is not None]
-    look = tuple(dict.fromkeys(text for row in remarks for text in row.look))
+    look = _looks(verdict)
     phases = [
         phase for each in readings for process in each.processes.values() for phase, _ in process.phases
     ]
@@ -169,28 +175,33 @@ def _first(readings: Sequence[Reading], fact: str) -> str | None:
 
 
 def _phase(readings: Sequence[Reading], cause: Found | None, ranks: Mapping[str, int]) -> str | None:
-    def furthest(processes: Iterable[Process]) -> str | None:
-        phases = [phase for each in processes for phase, _ in each.phases if phase != "stopping"]
-        return max(phases, key=lambda phase: ranks.get(phase, 0), default=None)
-
     if cause is not None:
         of_cause = cause.reading.processes
         own = of_cause.get(cause.event.line.who)
-        return (furthest([own]) if own is not None else None) or furthest(of_cause.values())
-    each_file = [phase for each in readings if (phase := furthest(each.processes.values())) is not None]
+        return (furthest([own], ranks) if own is not None else None) or furthest(of_cause.values(), ranks)
+    each_file = [
+        phase for each in readings if (phase := furthest(each.processes.values(), ranks)) is not None
+    ]
     least = max if any(phase in READY for phase in each_file) else min
     return least(each_file, key=lambda phase: ranks.get(phase, 0), default=None)
 
 
-def _standings(readings: Sequence[Reading]) -> list[Standing]:
+def furthest(processes: Iterable[Process], ranks: Mapping[str, int]) -> str | None:
+    """The furthest phase of a start that one of them reached; being stopped is none."""
+    phases = [phase for each in processes for phase, _ in each.phases if phase != "stopping"]
+    return max(phases, key=lambda phase: ranks.get(phase, 0), default=None)
+
+
+def _standings(readings: Sequence[Reading], ranks: Mapping[str, int]) -> list[Standing]:
     found = []
     for reading in readings:
         for process in reading.processes.values():
-            if process.phase is None and process.rank is None:
+            if not process.phases and process.rank is None:
                 continue
             last = process.last
             shown = Said(reading.name, last.number, last.text[:MAX_TEXT], process.name) if last else None
-            found.append(Standing(reading.name, process.name, process.rank, process.phase, None, shown))
+            phase = furthest([process], ranks)
+            found.append(Standing(reading.name, process.name, process.rank, phase, None, shown))
         for stack in reading.stacks:
             if stack.place is not None and not stack.place.parent:
                 title = f"{stack.host} {stack.title}".strip()[:120]
@@ -205,7 +216,9 @@ def said(found: Found) -> Said:
 
 
 def filled(text: str, groups: Mapping[str, str]) -> str:
-    """A row's words with what the pattern captured; a brace without a capture becomes "it"."""
-    names = [name for _, name, _, _ in Formatter().parse(text) if name]
-    values = {name: groups.get(name, "it")[:200] for name in names}
+    """A row's words with what the pattern captured; ``{fits|what fits}`` says what stands there without it."""
+    names = {name for _, name, _, _ in Formatter().parse(text) if name}
+    values = {
+        name: groups.get(name.partition("|")[0], name.partition("|")[2] or "it")[:200] for name in names
+    }
     return text.format_map(values) if names else text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from canserve.checks.diagnosis.log import Event, Line, Moment, Process, Reading
@@ -15,11 +16,15 @@ from canserve.probes.logs.blocks import Block, Source, blocks
 from canserve.probes.logs.dumps import DumpReader
 from canserve.probes.logs.matching import GENERIC, Matcher, Recognised, sieve
 from canserve.probes.logs.unwrap import MAX_LINE, unwrap
-from canserve.rules.failures import Area
+from canserve.rules.failures import Area, Telling
 
 FLOOD = 500
 """Lines with the same literal that are looked at."""
 MAX_EVENTS = 3000
+MAX_PROCESSES = 4096
+"""Processes that are told apart; whatever more names there are count as one."""
+MAX_KEPT = 4000
+"""Letters of a line that are kept."""
 LAST_LINES = 10
 """Lines that are kept as they are."""
 _BEFORE = 16 << 10
@@ -92,14 +97,15 @@ class _Reader:
         self._reading.lines = block.first + whole - block.data.endswith(b"\n")
 
     def _line(self, raw: bytes, number: int, before: str, literal: str) -> None:
-        line = self._timed(unwrap(raw, number))
-        held = self._matcher.inside(line.text)
+        whole = self._timed(unwrap(raw, number))
+        held = self._matcher.inside(whole.text)
         self._count({literal, *held})
-        if self._is_code(line.text, before):
+        if self._is_code(whole.text, before):
             return
-        self._tell(line, held)
         alone = not before.strip()
-        recognised = self._matcher.recognise(held, line.text, before, alone)
+        recognised = self._matcher.recognise(held, whole.text, before, alone)
+        line = _kept(whole)
+        self._tell(line, self._matcher.tells(held, whole.text))
         if recognised is not None and recognised.signature.role == "harmless":
             return
         for engine, phase in self._matcher.marks(held):
@@ -143,7 +149,7 @@ class _Reader:
         frames = _FRAME.findall(before[before.rfind(_TRACEBACK) :]) if _TRACEBACK in before else []
         area = self._area([path for path, _, _ in frames]) if signature is None else None
         raised_at = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
-        groups = recognised.groups if recognised else {}
+        groups = {name: value[:MAX_KEPT] for name, value in recognised.groups.items()} if recognised else {}
         self._events[key] = len(events)
         events.append(Event(line, signature, groups, area, raised_at))
 
@@ -155,7 +161,9 @@ class _Reader:
         return next((area for area in self._matcher.knowledge.areas if within(area, path)), None)
 
     def _process(self, line: Line) -> Process:
-        process = self._reading.processes.setdefault(line.who, Process())
+        processes = self._reading.processes
+        who = line.who if line.who in processes or len(processes) < MAX_PROCESSES else ""
+        process = processes.setdefault(who, Process())
         if line.process and line.process != process.name:
             process.name = line.process
             process.depth = max(process.depth, self._matcher.depth(line.process))
@@ -172,13 +180,13 @@ class _Reader:
         if process.phase is None or order[phase] >= order[process.phase]:
             process.phase, process.phase_line = phase, line.number
 
-    def _tell(self, line: Line, held: tuple[str, ...]) -> None:
-        for row, groups in self._matcher.tells(held, line.text):
+    def _tell(self, line: Line, told: Sequence[tuple[Telling, Mapping[str, str]]]) -> None:
+        for row, groups in told:
             engines = self._reading.engines
             engines[row.engine] = engines.get(row.engine, 0) + 1
             for name in _FACTS:
                 values = self._reading.facts.setdefault(name, [])
-                if (value := groups.get(name)) and value not in values and len(values) < 64:
+                if (value := groups.get(name, "")[:200]) and value not in values and len(values) < 64:
                     values.append(value)
             if (rank := groups.get("rank")) is not None:
                 self._process(line).rank = int(rank[:9])
@@ -186,7 +194,7 @@ class _Reader:
     def end(self) -> Reading:
         reading = self._reading
         for number, raw in enumerate(self._tail.data.splitlines(), self._tail.first):
-            line = unwrap(raw[:MAX_LINE], number)
+            line = _kept(unwrap(raw[:MAX_LINE], number))
             if line.text.strip():
                 self._process(line).last = line
                 if line.at.clock is not None or line.at.since_start is not None:
@@ -199,6 +207,10 @@ class _Reader:
             # A dump only quotes what a log said; that log has it in its place.
             reading.events, reading.processes, reading.times = [], {}, []
         return reading
+
+
+def _kept(line: Line) -> Line:
+    return line if len(line.text) <= MAX_KEPT else replace(line, text=line.text[:MAX_KEPT])
 
 
 def within(area: Area, path: str) -> bool:
