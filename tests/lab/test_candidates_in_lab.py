@@ -70,3 +70,25 @@ def test_a_host_that_is_down_is_said_and_the_rest_is_judged(founding: Lab, lab: 
     assert first["travel"]["second"]["bytes"] is None and first["travel"]["second"]["at_most"] > 0
     (line,) = told["unheard"]
     assert line.startswith("second: containers, images and environments could not be listed: ")
+
+
+def test_an_environment_on_the_second_host_is_read_there(
+    founding: Lab, lab: Lab, cluster: str, tmp_path: Path
+) -> None:
+    site = tmp_path / "lib" / "python3.12" / "site-packages"
+    registry = site / "vllm" / "model_executor" / "models" / "registry.py"
+    registry.parent.mkdir(parents=True)
+    (site / "vllm" / "__init__.py").write_text("")
+    registry.write_text('_VLLM_MODELS = {"OtherForCausalLM": ("other", "OtherForCausalLM")}\n')
+    info = site / "vllm-0.99.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.99.0\n")
+    lab.b.copy(tmp_path / "lib", "/opt/serving/lib")
+    try:
+        _, told = candidates(founding, "--on", cluster, "--no-index")
+    finally:
+        lab.b.run("rm", "-r", "/opt/serving")
+    (found,) = (one for one in told["candidates"] if one["source"] == "environment")
+    assert found["build"] == "spark-b:/opt/serving" and found["on"] == ["second"]
+    assert found["engine_version"] == "0.99.0" and found["verdict"] != "yes"
+    assert found["travel"]["second"]["bytes"] == 0 and found["travel"]["head"]["bytes"] is None
