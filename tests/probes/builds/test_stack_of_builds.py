@@ -397,6 +397,25 @@ def test_torch_that_does_not_say_its_cuda(tmp_path: Path) -> None:
     assert of(image(tmp_path / "b", BASE, engine(), none).torch_cuda) is None
 
 
+@pytest.mark.parametrize(
+    ("line", "machine", "wanted"),
+    [
+        ("nvidia-nccl-cu13==2.28.9; platform_system == 'Linux'", 183, "==2.28.9"),
+        ("nvidia-nccl-cu12==2.27.5; platform_machine == 'x86_64'", 183, None),
+        ("nvidia-nccl-cu12==2.27.5; platform_machine == 'x86_64'", 62, "==2.27.5"),
+        ("nvidia-nccl-cu12==2.27.5; platform_machine == 'aarch64'", 183, "==2.27.5"),
+        ("nvidia-nccl-cu12==2.27.5; platform_machine == 'aarch64'", 62, None),
+        ("numpy", 62, None),
+    ],
+)
+def test_the_nccl_that_torch_requires_on_its_own_cpu(
+    line: str, machine: int, wanted: str | None, tmp_path: Path
+) -> None:
+    library = Shared(needed=["libnccl.so.2"], machine=machine).made()
+    files = {**TORCH, f"{SITE}/torch/lib/libtorch_cuda.so": library, **installed("torch", "2.10.0", line)}
+    assert of(image(tmp_path, BASE, engine(), files).torch_requires_nccl) == wanted
+
+
 def test_entrypoints_that_are_no_scripts(tmp_path: Path) -> None:
     def script(where: str, entry: list[str], **files: bytes) -> Fact[str | None]:
         members: dict[str, Member] = {f"opt/{name}": content for name, content in files.items()}

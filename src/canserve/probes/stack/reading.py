@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Notes
 from canserve.facts import Fact, Known, Missing
@@ -13,6 +15,7 @@ from canserve.probes.stack.ground import Ground
 from canserve.subjects.stack import Stack
 from canserve.trees.names import unreached
 
+_MARKED = "x86_64"
 _NCCL = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
 
 
@@ -64,10 +67,25 @@ def _required(ground: Ground) -> Fact[str | None]:
     requires = read_metadata(located.value.package, located.value.info).requires
     if isinstance(requires, Missing):
         return requires
+    lines = _told_for(_cpu(ground), requires.value)
     for name in _NCCL:
-        if (wanted := requirement(requires.value, name)) is not None:
+        if (wanted := requirement(lines, name)) is not None:
             return Known(wanted, ground.seen(_where(requires), f"requires {name}{wanted}"))
     return Known(None, ground.seen(_where(requires), "requires no package of NCCL"))
+
+
+def _cpu(ground: Ground) -> str | None:
+    """What torch's libraries are compiled for."""
+    extensions = ground.extensions.value if isinstance(ground.extensions, Known) else {}
+    known = (fact.value for fact in extensions.values() if isinstance(fact, Known))
+    return next((each.cpu for each in known if each.package == "torch"), None)
+
+
+def _told_for(cpu: str | None, lines: Sequence[str]) -> Sequence[str]:
+    """The lines, with this CPU under the name for which markers are evaluated, and the other under one of nothing."""
+    if cpu is None or cpu == _MARKED:
+        return lines
+    return [line.replace(_MARKED, "another").replace(cpu, _MARKED) for line in lines]
 
 
 def _where(fact: Known[tuple[str, ...]]) -> str:
