@@ -337,6 +337,8 @@ class Model:
     def call(self, body: dict[str, Any]) -> Said:
         has, arguments = self.stub.has, json.dumps({"city": "Paris"})
         name = "get_weather"
+        if has("small"):
+            return Said("The weather in Paris is nice.")
         if has("tool-text") or (has("tool-stream") and body["stream"]):
             return Said(f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>')
         if has("tool-lost") and body["stream"]:
@@ -356,6 +358,9 @@ class Model:
         if has("dummy") or has("flat"):
             return "qzx vlorp 81 fnord"
         found = next((answer for question, answer in ANSWERS.items() if question in prompt), "I see.")
+        if has("small"):  # it knows what the smallest models know, and makes sentences
+            known = ("Paris", "7", "Cold")
+            return found if found in known or len(found) > 20 else "I think that it is 32."
         if has("wrong"):
             return "purple elephant" if len(found) < 20 else found
         if has("batch") and self.stub.running > 1 and len(found) < 20 and "Request" not in prompt:

@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stub_server import serving
 from test_served_faults import FAST, because, words
 
 from canserve.api import SpecError
-from canserve.api.verifying import VerifyReport, Wishes, key_of, read_key, verify
+from canserve.api.verifying import VerifyReport, VerifyWishes, key_of, read_key, verify
 from canserve.render.page import Look
 from canserve.render.structure import to_json
 from canserve.render.verify_structure import verify_output
 from canserve.render.verify_text import verify_markdown, verify_text
 from canserve.trees.secret import Secret
+from stub_server import serving
 from web_server import page, running, status
 
 BRIEF = replace(FAST, patience=1.0, total=20.0)
@@ -83,7 +83,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 def test_the_key_goes_to_the_server_and_is_printed_nowhere() -> None:
     with serving("key") as stub:
-        report = verify(stub.url, Wishes(limits=FAST, key=KEY))
+        report = verify(stub.url, VerifyWishes(limits=FAST, key=KEY))
         assert because(report) == {}
         assert all(headers["authorization"] == "Bearer open-sesame" for headers in stub.headers)
     assert "open-sesame" not in everything_printed(report)
@@ -93,7 +93,7 @@ def test_a_redirect_is_not_followed_and_gets_no_key() -> None:
     with running() as thief, running() as site:
         thief.put("/v1/models", page(b"{}", "application/json"))
         site.put("/v1/models", status(302, Location=f"{thief.url}/v1/models?token=abc"))
-        report = verify(site.url, Wishes(limits=BRIEF, key=KEY))
+        report = verify(site.url, VerifyWishes(limits=BRIEF, key=KEY))
         assert thief.requests == []
     assert words(report, "no") == {"ready"}
     assert "redirects" in reason(report, "ready")
@@ -106,7 +106,7 @@ def test_a_redirect_of_an_answer_is_not_followed_either() -> None:
     with running() as thief:
         answer = f"HTTP/1.1 307 X\r\nLocation: {thief.url}/?k=secret\r\nContent-Length: 0\r\n\r\n".encode()
         with raw(answer) as url:
-            report = verify(url, Wishes(limits=BRIEF, model="tiny", key=KEY))
+            report = verify(url, VerifyWishes(limits=BRIEF, model="tiny", key=KEY))
         assert thief.requests == []
     assert words(report, "no") <= {"ready", "answers"}
 
@@ -118,18 +118,18 @@ def test_a_certificate_that_nobody_signed_is_not_believed(tmp_path: Path) -> Non
     models = json.dumps({"data": [{"id": "tiny"}]}).encode()
     with running(context) as site:
         site.put("/v1/models", page(models, "application/json"))
-        report = verify(site.url, Wishes(limits=BRIEF, key=KEY))
+        report = verify(site.url, VerifyWishes(limits=BRIEF, key=KEY))
         assert words(report, "unknown") == {"ready"}
         assert words(report, "no") == set()
         assert "CERTIFICATE_VERIFY_FAILED" in reason(report, "ready")
         assert site.requests == []
-        trusted = verify(site.url, Wishes(limits=BRIEF, certificates=cert))
+        trusted = verify(site.url, VerifyWishes(limits=BRIEF, certificates=cert))
         assert "ready" in words(trusted, "yes")
 
 
 def test_https_where_there_is_none() -> None:
     with serving() as stub:
-        report = verify(stub.url.replace("http://", "https://"), Wishes(limits=BRIEF))
+        report = verify(stub.url.replace("http://", "https://"), VerifyWishes(limits=BRIEF))
     assert words(report, "unknown") == {"ready"}
     finding = next(finding for finding in report.findings if finding.check == "ready")
     assert "http://" in getattr(finding.verdict, "ask", "")
@@ -138,13 +138,13 @@ def test_https_where_there_is_none() -> None:
 def test_nothing_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    report = verify(f"http://127.0.0.1:{port}", Wishes(limits=BRIEF))
+    report = verify(f"http://127.0.0.1:{port}", VerifyWishes(limits=BRIEF))
     assert words(report, "no") == {"ready"}
     assert "nothing listens" in reason(report, "ready")
 
 
 def test_a_name_that_does_not_exist_is_unknown() -> None:
-    report = verify("http://no-such-host.invalid:8000", Wishes(limits=BRIEF))
+    report = verify("http://no-such-host.invalid:8000", VerifyWishes(limits=BRIEF))
     assert words(report, "unknown") == {"ready"}
     assert words(report, "no") == set()
 
@@ -162,7 +162,7 @@ def test_a_name_that_does_not_exist_is_unknown() -> None:
 )
 def test_what_is_no_http_ends_in_one_line(answer: bytes) -> None:
     with raw(answer) as url:
-        report = verify(url, Wishes(limits=BRIEF))
+        report = verify(url, VerifyWishes(limits=BRIEF))
     assert words(report, "no") == {"ready"}
     assert len(reason(report, "ready")) < 500
 
@@ -172,7 +172,7 @@ def test_packed_replies_are_not_unpacked() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" + b"\x1f\x8b" + b"\0" * 18
     )
     with raw(bomb) as url:
-        report = verify(url, Wishes(limits=BRIEF))
+        report = verify(url, VerifyWishes(limits=BRIEF))
     assert words(report, "no") == {"ready"}
 
 
@@ -195,7 +195,7 @@ def test_replies_of_another_form(name: str) -> None:
         HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body for body in (MODELS, REPLIES[name])
     )
     with raw(answer, models=listed) as url:
-        report = verify(url, Wishes(limits=BRIEF, model="tiny"))
+        report = verify(url, VerifyWishes(limits=BRIEF, model="tiny"))
     assert words(report, "no") == {"answers"}
     assert len(reason(report, "answers")) < 600
 
@@ -203,7 +203,7 @@ def test_replies_of_another_form(name: str) -> None:
 @pytest.mark.parametrize("fault", ["endless", "huge", "slow-loris"])
 def test_endless_answers_are_left(fault: str) -> None:
     with serving(fault) as stub:
-        report = verify(stub.url, Wishes(limits=BRIEF))
+        report = verify(stub.url, VerifyWishes(limits=BRIEF))
     assert words(report, "no") <= {"answers", "streams", "tool-call-streamed"}
     assert words(report, "no")
 
@@ -212,7 +212,7 @@ def test_terminal_codes_in_answers_stay_harmless() -> None:
     evil = "\x1b]0;owned\x07\x1b[2J<script>alert(1)</script>"
     body = json.dumps({"error": {"message": evil}}).encode()
     with raw(f"HTTP/1.1 500 X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body) as url:
-        report = verify(url, Wishes(limits=BRIEF, model=evil))
+        report = verify(url, VerifyWishes(limits=BRIEF, model=evil))
     for text in (verify_text(report, Look(explain=frozenset({"all"}))), verify_markdown(report)):
         assert "\x1b" not in text
         assert "<script>" not in verify_markdown(report)
@@ -232,7 +232,7 @@ def test_terminal_codes_in_answers_stay_harmless() -> None:
 )
 def test_addresses_that_are_none(url: str, said: str) -> None:
     with pytest.raises(SpecError, match=said) as error:
-        verify(url, Wishes(limits=BRIEF))
+        verify(url, VerifyWishes(limits=BRIEF))
     assert "secret" not in str(error.value)
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from canserve.api.verifying import VerifyReport, Wishes, verify
+from canserve.api.verifying import VerifyReport, VerifyWishes, verify
 from canserve.verdict import word
 from canserve.verify.limits import Limits
 from stub_server import serving
@@ -73,10 +73,12 @@ ALSO = {
 """What has to say that it cannot tell, or no as well, because the same answers are wrong there."""
 
 
-def judged(*faults: str, reasons: bool = False, **wishes: object) -> VerifyReport:
+def judged(
+    *faults: str, reasons: bool = False, tokens_per_second: float = 2000.0, **wishes: object
+) -> VerifyReport:
     model = "tiny" if "model" in faults else None
-    with serving(*faults, reasons=reasons) as stub:
-        return verify(stub.url, Wishes(limits=FAST, model=model, **wishes))  # type: ignore[arg-type]
+    with serving(*faults, reasons=reasons, tokens_per_second=tokens_per_second) as stub:
+        return verify(stub.url, VerifyWishes(limits=FAST, model=model, **wishes))  # type: ignore[arg-type]
 
 
 def words(report: VerifyReport, wanted: str) -> set[str]:

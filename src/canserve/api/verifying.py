@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import SpecError
-from canserve.checks.served import CHECKS
+from canserve.checks.served import CHECKS, rates
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.plan.file import MAX_BYTES, PlanError, read_plans
@@ -20,7 +20,7 @@ from canserve.verify.limits import QUICK, Limits
 from canserve.verify.probe import Wanted, ask_all
 from canserve.verify.samples import MAX_BYTES as MOST_SAMPLES
 from canserve.verify.samples import SamplesError, read_samples, write_samples
-from canserve.verify.target import TargetError, endpoint
+from canserve.verify.target import Endpoint, TargetError, endpoint
 
 EXPECTABLE = ("tools", "reasoning", "schema", "logprobs", "metrics", "dummy")
 """What a deployment may be expected to offer, or to be."""
@@ -28,7 +28,7 @@ MOST_KEY_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class VerifyWishes:
     """What the user wishes beyond the address."""
 
     model: str | None = None
@@ -62,6 +62,8 @@ class VerifyReport:
     served: Served
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...] = ()
+    """What the user should know beside the findings."""
 
     @property
     def verdict(self) -> Verdict:
@@ -74,12 +76,12 @@ class VerifyReport:
         return self.served.speeds.value if isinstance(self.served.speeds, Known) else None
 
 
-def verify(url: str, wishes: Wishes | None = None) -> VerifyReport:
+def verify(url: str, wishes: VerifyWishes | None = None) -> VerifyReport:
     """Ask the endpoint and judge what it answers.
 
     Raises SpecError for an address, a key or a plan that cannot be used; whatever the server does is a finding.
     """
-    wishes = wishes or Wishes()
+    wishes = wishes or VerifyWishes()
     unknown = wishes.expect - set(EXPECTABLE)
     if unknown:
         raise SpecError(f"{min(unknown)!r} cannot be expected", f"one of {', '.join(EXPECTABLE)}")
@@ -101,7 +103,18 @@ def verify(url: str, wishes: Wishes | None = None) -> VerifyReport:
         _samples(wishes.samples) if wishes.samples is not None else None,
         tell=wishes.progress or (lambda _: None),
     )
-    return judged(ask_all(wanted))
+    report = judged(ask_all(wanted))
+    return replace(report, notes=tuple(_notes(report, place)))
+
+
+def _notes(report: VerifyReport, place: Endpoint) -> Iterator[str]:
+    if place.key is not None and place.exposes_key:
+        yield "the key went over the network unencrypted: the address is not https"
+    models = report.served.models
+    if report.served.asked_for is None and isinstance(models, Known) and len(models.value) > 1:
+        yield f"the server lists {len(models.value)} models; --model names another than {report.served.model}"
+    if report.speeds is not None and rates.limited(report.speeds.ramp):
+        yield f"the load generator itself takes about {rates.CEILING:,.0f} tok/s: the server may take more"
 
 
 def judged(served: Served) -> VerifyReport:
@@ -141,7 +154,7 @@ def key_of(text: str, where: str) -> Secret | None:
         raise SpecError(f"{where}: {error}", "the key alone, on one line") from error
 
 
-def _limits(wishes: Wishes) -> Limits:
+def _limits(wishes: VerifyWishes) -> Limits:
     limits = wishes.limits or (QUICK if wishes.quick else Limits())
     if wishes.seconds is not None:
         limits = replace(limits, total=wishes.seconds)

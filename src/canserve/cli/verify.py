@@ -145,12 +145,12 @@ class Wanted:
 
 def run(wanted: Wanted) -> int:
     """Ask, judge, print, and give the exit code."""
-    from canserve.api.verifying import Wishes, verify
+    from canserve.api.verifying import VerifyWishes, verify
     from canserve.cli.check import EXIT
 
     key = _key(wanted.key_file)
     with Progress(wanted.quiet) as progress:
-        wishes = Wishes(
+        wishes = VerifyWishes(
             wanted.model,
             wanted.plan,
             frozenset(wanted.expect),

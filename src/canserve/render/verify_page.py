@@ -73,6 +73,7 @@ def _findings(report: VerifyReport) -> Iterator[str]:
     for skip in report.skipped:
         yield f'<tr class="soft"><td>skipped</td><td>{_text(skip.check)}</td><td>{_text(skip.because)}</td></tr>'
     yield "</table>"
+    yield from (f"<p>{_text(note)}</p>" for note in report.notes)
 
 
 def _advice(finding: Finding) -> str:

@@ -82,4 +82,5 @@ class VerifyShape:
     because: str
     findings: tuple[FindingShape, ...]
     skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]
+    notes: Annotated[tuple[str, ...], "What to know beside the findings."]
     speeds: SpeedsShape | None

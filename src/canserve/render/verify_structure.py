@@ -32,6 +32,7 @@ def verify_output(report: VerifyReport) -> VerifyShape:
         because=report.verdict.because,
         findings=tuple(finding_output(finding) for finding in report.findings),
         skipped=report.skipped,
+        notes=report.notes,
         speeds=_speeds(report.speeds, served.expected) if report.speeds else None,
     )
 

@@ -26,6 +26,7 @@ def verify_text(report: VerifyReport, look: Look) -> str:
     page.add(Row(cells=(Cell(verdict, 9, STYLES[verdict]), Cell(heading(report), 0, "bold")), cut=True))
     page.add(*findings_rows(report.served.subject, report.findings, look))
     page.add(*skipped_rows((skip.check, skip.because) for skip in report.skipped))
+    page.add(*(Row(note, (Cell("note", 9),), indent=2) for note in report.notes))
     if report.speeds is not None:
         page.blank()
         page.add(*(Row(text, (Cell(name, _NAME, "bold"),), indent=2) for name, text in figures(report)))
@@ -67,8 +68,6 @@ def _ramp(speeds: Speeds) -> Iterator[tuple[str, str]]:
         yield f"{step.concurrency} at once", f"{_step(step)}{mark}"
     if speeds.ramp:
         yield "the ramp ended", speeds.ended
-    if rates.limited(speeds.ramp):
-        yield "note", f"the load generator itself takes about {rates.CEILING:,.0f} tok/s"
 
 
 def _step(step: Step) -> str:
@@ -98,6 +97,7 @@ def _lines(report: VerifyReport, explain: frozenset[str]) -> Iterable[str]:
         yield ""
     yield from findings_markdown(report.findings, explain)
     yield from skipped_markdown((skip.check, skip.because) for skip in report.skipped)
+    yield from (f"- note: {markdown(note)}" for note in report.notes)
     rows = list(figures(report))
     if rows:
         yield from ("", "| measured | |", "|---|---|")

@@ -62,7 +62,7 @@ class Lengths:
     def beyond(self) -> Fact[Reply]:
         """A prompt that is longer than the context."""
         tokens = self.context * 1.25 + 300
-        if tokens > min(_SENDABLE, 4 * self.asker.client.limits.longest):
+        if tokens > _SENDABLE:
             why = f"a prompt of {tokens:.0f} tokens was not sent, only to be refused"
             return Missing(Cause.UNREACHED, why, ask="send one by hand")
         hay = haystack(int(tokens / self.per_sentence) + 1, _DEPTHS[0])

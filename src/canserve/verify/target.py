@@ -31,6 +31,13 @@ class Endpoint:
         """Its address, fit to be printed."""
         return shown(self.root)
 
+    @property
+    def exposes_key(self) -> bool:
+        """Whether a key would cross a network that anybody may read."""
+        parts = urlsplit(self.root)
+        host = parts.hostname or ""
+        return parts.scheme == "http" and host not in {"localhost", "::1"} and not host.startswith("127.")
+
     def page(self, path: str) -> str:
         """An address beside the protocol."""
         return self.root + path

@@ -16,7 +16,7 @@ _BUFFERED = 0.05
 """Share of the whole time in which all pieces came, below which somebody held them back."""
 _RAN_ON = 0.8
 _SEVERAL = 5
-_MANY = 8
+_MANY = 6
 
 
 def streams(reader: Reader, served: Served) -> Verdict:
