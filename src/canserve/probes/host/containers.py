@@ -13,19 +13,19 @@ from canserve.subjects.host import Container, ContainerEngine, Usable
 MAX_LIST = 200
 # Not {{json .}}, which would have the engine add up every container's files first.
 _ROW = '--format \'{"Names":{{json .Names}},"Image":{{json .Image}},"State":{{json .Status}},"Ports":{{json .Ports}}}\''
-# podman writes its storage into the home folder when it is first asked anything: it is asked only where that is there.
+# podman makes its folders in the home folder and in /tmp when it is first asked anything, if only its version: it is
+# asked only where they are there.
 BEFORE_PODMAN = r"""podman_rc=3; podman_out=
 if command -v podman; then
   s=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage
-  if [ -d "$s" ]; then podman_rc=0; else podman_out=$(within 5 podman --version 2>&1); podman_rc=4; fi
+  if [ -d "$s" ]; then podman_rc=0; else podman_out='its version was not asked'; podman_rc=4; fi
 fi"""
 ASK_PODMAN = '[ "$podman_rc" = 0 ] || { printf "%s\\n" "$podman_out"; exit "$podman_rc"; }\n'
 # What podman-docker installs as docker is a script or a link to podman, and is asked as podman. Whether the daemon
 # answers is asked once: its client takes a while to start, and longer to find that nobody answers.
 BEFORE_DOCKER = r"""docker_rc=3; docker_out=
 if d=$(command -v docker); then
-  k=docker; value "$d"; case $v in '#!'*) k=;; esac; [ ! -L "$d" ] || k=
-  [ -n "$k" ] || k=$(within 5 docker --version 2>/dev/null)
+  k=$(readlink -f "$d" 2>/dev/null); value "$d"; case $v in '#!'*) k=$(grep -o podman "$d" 2>/dev/null);; esac
   case $k in
     *podman*) ;;
     *) docker_out=$(within 8 docker info --format '{{json .}}' 2>&1); docker_rc=$?; [ $docker_rc != 124 ] || LATE="$LATE docker ";;
