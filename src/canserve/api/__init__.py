@@ -143,13 +143,18 @@ def _not_judged(nodes: Sequence[Node]) -> Iterator[str]:
     if found.offers:
         kinds = (("running", "running containers"), ("image", "images"), ("environment", "environments"))
         groups = ((what, [o.target for o in found.offers if o.source == source]) for source, what in kinds)
-        said = "; ".join(f"{what}: {', '.join(names)}" for what, names in groups if names)
+        said = "; ".join(f"{what}: {_first(names)}" for what, names in groups if names)
         yield f"on the machines, and not judged here: {said} (canserve candidates judges them)"
     unseen = [node.machine.unseen for node in nodes]
     yield from dict.fromkeys(why for why in unseen if why is not None)
     yield from (
         line for line in found.unheard if not any(why and why.partition(";")[0] in line for why in unseen)
     )
+
+
+def _first(names: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
