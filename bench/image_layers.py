@@ -13,7 +13,7 @@ import random
 import struct
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -80,7 +80,7 @@ class Packer(Protocol):
 def pack(path: Path, form: str, files: Mapping[str, Content]) -> Blob:
     """Write a layer, its names sorted as those who pack folders do it."""
     with path.open("wb") as out:
-        packer: Packer = {"gzip": Gzip, "zstd": Zstd, "estargz": Stargz, "zstd-chunked": Chunked}[form](out)
+        packer = PACKERS[form](out)
         for name in sorted(files, key=lambda each: each.split("/")):
             info = tarfile.TarInfo(name)
             info.size = size_of(files[name])
@@ -201,6 +201,14 @@ class Chunked:
             f"{prefix}position": f"{start}:{len(packed)}:{len(table)}:1",
             f"{prefix}checksum": f"sha256:{hashlib.sha256(packed).hexdigest()}",
         }
+
+
+PACKERS: dict[str, Callable[[IO[bytes]], Packer]] = {
+    "gzip": Gzip,
+    "zstd": Zstd,
+    "estargz": Stargz,
+    "zstd-chunked": Chunked,
+}
 
 
 def record(distribution: str, files: Iterable[str], site: str) -> dict[str, Content]:

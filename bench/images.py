@@ -29,8 +29,7 @@ from meter import Meter
 from packaging.requirements import Requirement
 
 from canserve.facts import Missing
-from canserve.probes.build_target import Place
-from canserve.trees.archive.remote import Remote
+from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.cache import Cache
 from canserve.trees.index.client import Index
 from canserve.trees.index.opening import open_remote

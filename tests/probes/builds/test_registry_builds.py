@@ -68,7 +68,9 @@ def built(reading: Reading) -> Build:
 
 
 def names(reading: Reading) -> list[str]:
-    return sorted(known(built(reading).registry))
+    registry = built(reading).registry
+    assert isinstance(registry, Known), registry
+    return sorted(registry.value)
 
 
 def known(fact: Fact[T]) -> T:
