@@ -52,6 +52,22 @@ def test_on_nvidia(target: str, capability: str, expected: str) -> None:
     assert on_nvidia(target, Capability.parse(capability)) == expected
 
 
+LOADED_BY_AN_H200 = {
+    "compute_80": True, "compute_86": True, "compute_89": True, "compute_90": True, "compute_90a": True,
+    "compute_100": False, "compute_100f": False, "compute_120": False,
+    "sm_80": False, "sm_86": False, "sm_89": False, "sm_90": True, "sm_90a": True,
+    "sm_100": False, "sm_100f": False, "sm_120": False,
+}  # fmt: skip
+"""What cuModuleLoadData took on 2026-11-30, of one empty kernel: driver of CUDA 13.0, ptxas 12.9.86, PTX 8.8."""
+
+
+@pytest.mark.parametrize(("target", "loads"), LOADED_BY_AN_H200.items())
+def test_what_a_real_gpu_loads(target: str, loads: bool) -> None:
+    runs = on_nvidia(target, Capability(9, 0))
+    way = "ptx" if target.startswith("compute_") else "machine code"
+    assert runs == (way if loads else "no")
+
+
 @pytest.mark.parametrize(
     ("target", "processor", "expected"),
     [
