@@ -113,6 +113,7 @@ def machine(last: int = 10, **facts: Any) -> Machine:
         "shared_memory": Disk("shm", "/dev/shm", "/dev/shm", Bytes(60 * GIB), Bytes(60 * GIB)),
         "remove_ipc": False,
         "nccl_conf": None,
+        "network_environment": {},
         "environments": (environment(),),
         "images": (image(),),
         "cached_models": (model(),),

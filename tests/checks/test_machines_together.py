@@ -77,6 +77,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("interfaces-agree", {"interfaces": (interface(address="192.168.100.10/24"),)}, "unknown", "share no network"),
     ("interfaces-agree", {"nccl_conf": {"NCCL_SOCKET_IFNAME": "enP7s7"}}, "no", "NCCL_SOCKET_IFNAME=enP7s7"),
     ("interfaces-agree", {"nccl_conf": {"NCCL_SOCKET_IFNAME": "^docker,lo"}}, "yes", "all are on"),
+    ("interfaces-agree", {"network_environment": {"GLOO_SOCKET_IFNAME": "enP7s7"}}, "no", "GLOO_SOCKET_IFNAME=enP7s7"),
+    ("interfaces-agree", {"network_environment": {"GLOO_SOCKET_IFNAME": "enp1s0f0np0"}}, "yes", "all are on"),
+    ("interfaces-agree", {"network_environment": missing()}, "yes", "all are on"),
+    ("gid-agrees", {"network_environment": {"NCCL_IB_GID_INDEX": "0"}}, "no", "the login's environment sets"),
     ("interfaces-agree", {"interfaces": missing()}, "unknown", "it failed"),
     (
         "interfaces-agree",

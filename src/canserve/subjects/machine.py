@@ -105,6 +105,8 @@ class Machine:
     """Whether logging out removes this user's shared memory; None: no systemd-logind."""
     nccl_conf: Fact[Mapping[str, str] | None] = NOT_LOOKED
     """Settings of ``/etc/nccl.conf`` and ``~/.nccl.conf``; None: neither is there."""
+    network_environment: Fact[Mapping[str, str]] = NOT_LOOKED
+    """Variables of collective libraries that every login gets: ``NCCL_*``, ``GLOO_SOCKET_IFNAME`` ..."""
     clock_skew: Fact[int] = NOT_LOOKED
     """Seconds by which its clock is ahead of this machine's."""
     cluster_files: Fact[tuple[str, ...]] = NOT_LOOKED

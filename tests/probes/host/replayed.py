@@ -18,12 +18,14 @@ ABSENT = {"docker": 3, "podman": 3, "containers": 3, "podman_containers": 3, "do
           "gpu_instances": 127, "driver": 127, "cuda": 127, "amd_names": 127, "addresses": 127}  # fmt: skip
 """Exit status of a section where the thing is not there; 1 for those that look at a path, 0 for lists."""
 LISTS = {"cdi", "environments", "cluster_files"}
+ENDED = {"cached_models", "network_environment"}
+"""Lists that say where they end."""
 
 
 def answer(machine: str, name: str) -> Answer:
     """What one section of a recorded machine answered."""
     file = RECORDED / machine / f"{name}.txt"
-    if not file.exists() and name == "cached_models":
+    if not file.exists() and name in ENDED:
         return Answer(0, b"end\n", "", whole=True)
     if not file.exists():
         return Answer(0 if name in LISTS else ABSENT.get(name, 1), b"", "", whole=True)

@@ -295,3 +295,13 @@ def test_a_tool_that_hangs_has_said_nothing_and_one_that_fails_has() -> None:
     assert "did not answer in time" in late.why and not late.evidence[0].whole
     failed = missing(recorded("broken-driver").accelerators)
     assert failed.evidence[0].whole
+
+
+def test_variables_that_every_login_gets() -> None:
+    found = value(recorded("gb10").network_environment)
+    assert found == {"NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "enp1s0f0np0"}
+    assert value(recorded("cpu-only").network_environment) == {}
+    cut = Answer(0, b"NCCL_DEBUG=WARN\n", "", whole=True)
+    assert isinstance(recorded("gb10", network_environment=cut).network_environment, Missing)
+    secret = Answer(0, b"NCCL_X=1\nexport API_TOKEN=secret\nend\n", "", whole=True)
+    assert value(recorded("gb10", network_environment=secret).network_environment) == {"NCCL_X": "1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from canserve.checks.machines.pinned import settings
 from canserve.checks.machines.question import ClusterCheck, each
 from canserve.checks.machines.rdma import active
 from canserve.checks.reader import NotApplicable, Reader
@@ -60,11 +61,11 @@ def _own(reader: Reader, node: Node) -> Verdict:
             "no RoCE v2 GID of an active port stands for an IPv4 address",
             f"give its interface one on {node.name}: {names}",
         )
-    pinned = (reader.try_read(node.machine.nccl_conf) or {}).get(SETTING)
+    pinned = settings(reader, node).get(SETTING)
     good = sorted({gid.index for gids in have.values() for gid in gids})
-    if pinned is not None and pinned.isdigit() and int(pinned[:6]) not in good:
+    if pinned is not None and pinned.value.isdigit() and int(pinned.value[:6]) not in good:
         return No(
-            f"nccl.conf sets {SETTING}={pinned}, but RoCE v2 over IPv4 is at {', '.join(map(str, good))}",
+            f"{pinned.where} sets {SETTING}={pinned.value}, but RoCE v2 over IPv4 is at {', '.join(map(str, good))}",
             f"remove {SETTING} on {node.name}, or set it to {good[0]}",
         )
     return Yes(f"RoCE v2 over IPv4 at GID {', '.join(map(str, good))}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from canserve.checks.machines.network import SETTING, Network, network
-from canserve.checks.machines.pinned import picks
+from canserve.checks.machines.pinned import picks, settings
 from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Reader
 from canserve.subjects.cluster import Cluster
 from canserve.verdict import No, Unknown, Verdict, Yes
+
+SETTINGS = (SETTING, "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+"""Variables by which the three libraries that join ranks are told their interface."""
 
 
 def agree(reader: Reader, cluster: Cluster) -> Verdict:
@@ -38,15 +41,20 @@ def agree(reader: Reader, cluster: Cluster) -> Verdict:
 def _pinned(reader: Reader, cluster: Cluster, found: Network) -> No | None:
     """A setting of the collective library that leads elsewhere."""
     for node in cluster.nodes:
-        settings = reader.try_read(node.machine.nccl_conf) or {}
-        names = settings.get(SETTING)
-        if names and not picks(names, found.ends[node.name].interface.name):
+        name = found.ends[node.name].interface.name
+        for variable, setting in settings(reader, node).items():
+            if variable not in SETTINGS or _allows(variable, setting.value, name):
+                continue
             return No(
-                f"{node.name}: nccl.conf sets {SETTING}={names}, but the machines are joined over "
-                f"{found.ends[node.name].interface.name}",
-                f"correct {SETTING} in nccl.conf on {node.name}",
+                f"{node.name}: {setting.where} sets {variable}={setting.value}, but the machines are joined over {name}",
+                f"correct {variable} in {setting.where} of {node.name}",
             )
     return None
+
+
+def _allows(variable: str, value: str, name: str) -> bool:
+    """NCCL's takes beginnings of names, the others whole ones."""
+    return picks(value, name) if variable == SETTING else name in {word.strip() for word in value.split(",")}
 
 
 INTERFACES = ClusterCheck(

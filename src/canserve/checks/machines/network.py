@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from canserve.checks.machines.pinned import picks
+from canserve.checks.machines.pinned import picks, settings
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.facts import Cause, Missing
 from canserve.subjects.addresses import Address, addresses, is_inner
@@ -107,8 +107,8 @@ def _places(interfaces: Sequence[Interface]) -> tuple[End, ...]:
 
 def _preferred(reader: Reader, node: Node, places: tuple[End, ...]) -> tuple[End, ...]:
     """Those that the collective library's setting leaves, where it leaves any."""
-    setting = (reader.try_read(node.machine.nccl_conf) or {}).get(SETTING)
-    left = tuple(end for end in places if setting and picks(setting, end.interface.name))
+    setting = settings(reader, node).get(SETTING)
+    left = tuple(end for end in places if setting and picks(setting.value, end.interface.name))
     return left or places
 
 

@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from canserve.checks.reader import Reader
+from canserve.subjects.cluster import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, and where it is set."""
+
+    value: str
+    where: str
+
+
+def settings(reader: Reader, node: Node) -> Mapping[str, Setting]:
+    """Settings of the collective libraries on a machine; a variable wins over the file."""
+    conf = reader.try_read(node.machine.nccl_conf) or {}
+    variables = reader.try_read(node.machine.network_environment) or {}
+    return {
+        **{name: Setting(value, "nccl.conf") for name, value in conf.items()},
+        **{name: Setting(value, "the login's environment") for name, value in variables.items()},
+    }
+
 
 def picks(setting: str, name: str) -> bool:
     """Whether ``NCCL_SOCKET_IFNAME`` or ``NCCL_IB_HCA`` lets a name be used.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from canserve.checks.machines.pinned import picks
+from canserve.checks.machines.pinned import picks, settings
 from canserve.checks.machines.question import ClusterCheck, each
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.subjects.cluster import Cluster, Node
@@ -34,11 +34,11 @@ def _usable(reader: Reader, node: Node) -> Verdict:
         return No(
             f"no RDMA port has a link: {said}", f"connect a cable, or bring its interface up on {node.name}"
         )
-    pinned = (reader.try_read(node.machine.nccl_conf) or {}).get(SETTING)
-    chosen = [port for port in up if not pinned or picks(pinned, port.device)]
-    if not chosen:
+    pinned = settings(reader, node).get(SETTING)
+    chosen = [port for port in up if pinned is None or picks(pinned.value, port.device)]
+    if not chosen and pinned is not None:
         return No(
-            f"nccl.conf sets {SETTING}={pinned}, but active are {', '.join(port.device for port in up)}",
+            f"{pinned.where} sets {SETTING}={pinned.value}, but active are {', '.join(port.device for port in up)}",
             f"correct {SETTING} on {node.name}",
         )
     if not any(name.startswith("uverbs") for name in reader.read(node.machine.rdma_nodes)):

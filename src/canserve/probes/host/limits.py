@@ -10,6 +10,7 @@ from canserve.probes.host.probe import Probe, Seen
 from canserve.units import Bytes
 
 MAX_FILES = 100
+_VARIABLES = "(?:NCCL|GLOO|TP|UCX|NVSHMEM)_[A-Z0-9_]{1,60}"
 
 
 def memlock(seen: Seen) -> Fact[Bytes | None]:
@@ -47,6 +48,18 @@ def nccl_conf(seen: Seen) -> Fact[Mapping[str, str] | None]:
     return seen.known({name: value.strip() for name, value in found})
 
 
+def network_environment(seen: Seen) -> Fact[Mapping[str, str]]:
+    """Variables that every login gets; the last setting of one wins. None that could be a secret is asked for."""
+    rows = seen.rows
+    if not rows or rows[-1] != "end":
+        return seen.failed("the shell")
+    found = {}
+    for row in rows[:-1]:
+        if match := re.fullmatch(rf"(?:export\s+)?({_VARIABLES})=(.{{0,200}}?)\s*", row):
+            found[match[1]] = match[2].strip("\"'")
+    return seen.known(found, None if found else "no variable of the kind")
+
+
 def cluster_files(seen: Seen) -> Fact[tuple[str, ...]]:
     """Paths, in the usual places."""
     rows = tuple(dict.fromkeys(row for row in seen.rows if row.startswith("/")))[:MAX_FILES]
@@ -82,6 +95,14 @@ NCCL_CONF = Probe(
     'r=1; for f in /etc/nccl.conf "$HOME/.nccl.conf"; do [ -r "$f" ] && { r=0; cat "$f"; echo; }; done; exit $r',
     "/etc/nccl.conf, ~/.nccl.conf",
     nccl_conf,
+)
+NETWORK_ENVIRONMENT = Probe(
+    "network_environment",
+    f"for f in /etc/environment /etc/profile.d/*.sh; do\n"
+    f'  [ -r "$f" ] && sed -nE \'s/^[[:space:]]*((export[[:space:]]+)?{_VARIABLES.replace("?:", "")}=.*)/\\1/p\' "$f"\n'
+    "done; echo end",
+    "NCCL_*, *_SOCKET_IFNAME, UCX_* and NVSHMEM_* in /etc/environment and /etc/profile.d",
+    network_environment,
 )
 CLUSTER_FILES = Probe(
     "cluster_files",

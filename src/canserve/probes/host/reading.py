@@ -19,7 +19,14 @@ from canserve.probes.host.environments import ENVIRONMENTS
 from canserve.probes.host.firewall import FIREWALL_RULES
 from canserve.probes.host.gpus import GPUS, INSTANCES, PROCESSES
 from canserve.probes.host.images import DOCKER_IMAGES, PODMAN_IMAGES
-from canserve.probes.host.limits import CLOCK, CLUSTER_FILES, MEMLOCK, NCCL_CONF, REMOVE_IPC
+from canserve.probes.host.limits import (
+    CLOCK,
+    CLUSTER_FILES,
+    MEMLOCK,
+    NCCL_CONF,
+    NETWORK_ENVIRONMENT,
+    REMOVE_IPC,
+)
 from canserve.probes.host.network import (
     ADDRESSES,
     FIREWALL,
@@ -38,7 +45,7 @@ from canserve.transport.reach import Look
 
 PROBES: tuple[Probe, ...] = (
     CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DEVICES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES, MEMLOCK,
-    REMOVE_IPC, AMD, ROCM, CDI, DRIVER, SHARED_MEMORY, OWN_NAME, LISTENING, NCCL_CONF, GPUS, PROCESSES, INSTANCES, CUDA,
+    REMOVE_IPC, AMD, ROCM, CDI, DRIVER, SHARED_MEMORY, OWN_NAME, LISTENING, NCCL_CONF, NETWORK_ENVIRONMENT, GPUS, PROCESSES, INSTANCES, CUDA,
     AMD_NAMES, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, DOCKER, CONTAINERS, CONFINES, PODMAN, PODMAN_CONTAINERS, DOCKER_IMAGES, PODMAN_IMAGES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """In the order in which they are asked: what may hang comes last, so that a cut takes the least."""
@@ -48,7 +55,7 @@ SECTIONS = tuple(
 )
 _AS_READ = (
     CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, RDMA, RDMA_NODES, MEMLOCK, SHARED_MEMORY, OWN_NAME, LISTENING, REMOVE_IPC,
-    NCCL_CONF, ROCM, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS,
+    NCCL_CONF, NETWORK_ENVIRONMENT, ROCM, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
 """Probes whose answer is the fact of the same name."""
 
