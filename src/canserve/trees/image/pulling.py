@@ -138,7 +138,7 @@ class _Plain:
         told = (
             f"{self.passed / 1e6:.0f} of {self.size / 1e6:.0f} MB of plain layers were read, until the engine's"
             f" installation in {self.settled.site} was whole; another one below it would not have been seen"
-            " (--deep reads all)"
+            f" (--deep reads all{' and checks every digest' if self.cut else ''})"
         )
         return Layers(tuple(sources), Unread(missing, self.settled.folders), (told,))
 
