@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,22 +35,35 @@ RUNNING_TAG = "nvcr.example/vllm:26.01-py3"
 COMMUNITY_TAG = "community/vllm-spark:nightly"
 
 
+@contextmanager
+def sparks_up() -> Iterator[Lab]:
+    """The lab with recorded GB10s: the engine of the first holds memory of its GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        hardware = {
+            name: gb10(Path(folder, name), Port("rocep1s0f0", "enp1s0f0np0", address), busy=name == "spark-a")
+            for name, address in {"spark-a": "10.77.1.2", "spark-b": "10.77.1.3"}.items()
+        }
+        with two_hosts(hardware) as lab:
+            yield lab
+
+
+def discoverable(lab: Lab) -> None:
+    """The founding case: the head runs one engine and holds the image of another. Needs the package index once."""
+    for tag, parts in ((RUNNING_TAG, RUNNING), (COMMUNITY_TAG, COMMUNITY)):
+        archive = saved_image(lab.a.share / "image.tar", parts, tag)
+        lab.a.docker("load", "-q", "-i", "/lab/image.tar")
+        archive.unlink()
+    lab.a.docker("run", "-d", "--name", "vllm-head", "--network", "host", RUNNING_TAG, "--port", "8000")
+
+
 @pytest.fixture(scope="session")
-def sparks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab with recorded GB10s. Where there can be none, tests skip and say why; in continuous integration they fail."""
+def sparks() -> Iterator[Lab]:
+    """One for each test process. Where there can be none, tests skip and say why; in continuous integration they fail."""
     if (why := problem()) is not None:
         if CI:
             pytest.fail(f"no lab: {why}")
         pytest.skip(f"no lab: {why}")
-    hardware = {
-        "spark-a": gb10(
-            tmp_path_factory.mktemp("a"), Port("rocep1s0f0", "enp1s0f0np0", "10.77.1.2"), busy=True
-        ),
-        "spark-b": gb10(
-            tmp_path_factory.mktemp("b"), Port("rocep1s0f0", "enp1s0f0np0", "10.77.1.3"), busy=False
-        ),
-    }
-    with two_hosts(hardware) as lab:
+    with sparks_up() as lab:
         yield lab
 
 
@@ -70,10 +85,6 @@ def cluster(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def founding(sparks: Lab) -> Lab:
-    """The founding case: the head runs one engine and holds the image of another. Needs the package index once."""
-    for tag, parts in ((RUNNING_TAG, RUNNING), (COMMUNITY_TAG, COMMUNITY)):
-        archive = saved_image(sparks.a.share / "image.tar", parts, tag)
-        sparks.a.docker("load", "-q", "-i", "/lab/image.tar")
-        archive.unlink()
-    sparks.a.docker("run", "-d", "--name", "vllm-head", "--network", "host", RUNNING_TAG, "--port", "8000")
+    """The lab with the founding case's engines on its head."""
+    discoverable(sparks)
     return sparks

@@ -46,7 +46,7 @@ class Space:
             "LANG=C.UTF-8",
             f"HOME={Path('/home', user) if user else '/root'}",
         ]
-        return [*enter, "--root", "--wd=/", "--", *login, *clean, *argv]
+        return [*enter, "--root", "--", *login, *clean, *argv]
 
     def run(
         self,

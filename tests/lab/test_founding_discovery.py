@@ -90,8 +90,10 @@ def test_nothing_was_started_created_or_written(founding: Lab, lab: Lab, cluster
         look = (
             "find /home /tmp /var/tmp /etc /opt -newer /lab/before -not -path '/etc/mtab' 2>/dev/null | sort"
         )
-        engine = [host.docker(*words) for host in lab.hosts for words in (("ps", "-aq"), ("images", "-q"))]
-        return [*(host.run("sh", "-c", look).stdout for host in lab.hosts), *engine]
+        asked = [host.docker(*words) for host in lab.hosts for words in (("ps", "-aq"), ("images", "-q"))]
+        return [host.run("sh", "-c", look).stdout for host in lab.hosts] + [
+            " ".join(sorted(rows.split())) for rows in asked
+        ]
 
     for host in lab.hosts:
         host.run("touch", "/lab/before")
@@ -128,3 +130,13 @@ def test_a_container_that_cannot_be_read_is_unknown(founding: Lab, lab: Lab, clu
         build = build_of(told(done), target)
         assert done.returncode == 3 and build["verdict"] == "unknown", done.stdout
         assert why in json.dumps(build), json.dumps(build)[:2000]
+
+
+def test_an_operator_whose_disk_is_full_gets_the_same_answer(founding: Lab, lab: Lab, cluster: str) -> None:
+    full = f"{lab.folder}/full-disk"
+    script = 'mkdir -p "$1"; mount -t tmpfs -o size=8k tmpfs "$1"; dd if=/dev/zero of="$1/fill" bs=4096 2>/dev/null; :'
+    lab.operator.run("sh", "-c", script, "sh", full)
+    words = ("check", MODEL, "--build", COMMUNITY, "--on", cluster, "--format", "json", "--quiet")
+    done = lab.canserve(*words, env={"CANSERVE_CACHE": full, "TMPDIR": full})
+    lab.operator.run("umount", "-l", full)
+    assert build_of(told(done), COMMUNITY)["verdict"] == "yes"
