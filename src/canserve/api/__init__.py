@@ -117,9 +117,10 @@ def check(
     if not builds:
         from canserve.api.newest import Wanted, newest_suitable
         from canserve.index import not_indexed
+        from canserve.plan.offers.unjudged import unjudged
 
         reports = newest_suitable(Wanted(subject, machines, on, wish, options))
-        lying = tuple(_not_judged(nodes))
+        lying = tuple(unjudged(nodes))
         return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed(), notes=lying)
     want = replace(wanted(subject, wish, machines), deep=options.deep)
     cost = Cost()
@@ -133,28 +134,6 @@ def check(
             unseen = (machine.unseen for machine in group)
             judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
     return Report(subject, tuple(judged), cost)
-
-
-def _not_judged(nodes: Sequence[Node]) -> Iterator[str]:
-    """What lies on the machines beside what was judged, and where that is not known."""
-    from canserve.plan.offers.held import on_machines
-
-    found = on_machines([node for node in nodes if node.looked_at])
-    if found.offers:
-        kinds = (("running", "running containers"), ("image", "images"), ("environment", "environments"))
-        groups = ((what, [o.target for o in found.offers if o.source == source]) for source, what in kinds)
-        said = "; ".join(f"{what}: {_first(names)}" for what, names in groups if names)
-        yield f"on the machines, and not judged here: {said} (canserve candidates judges them)"
-    unseen = [node.machine.unseen for node in nodes]
-    yield from dict.fromkeys(why for why in unseen if why is not None)
-    yield from (
-        line for line in found.unheard if not any(why and why.partition(";")[0] in line for why in unseen)
-    )
-
-
-def _first(names: Sequence[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
