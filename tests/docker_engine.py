@@ -81,9 +81,11 @@ def dockerd(folder: Path) -> Iterator[Docker]:
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError((folder / "log").read_text(errors="replace")[-2000:])
             time.sleep(0.1)
-        yield docker
-        for name in docker.left():
-            docker("rm", "-f", name, check=False)
+        try:
+            yield docker
+        finally:
+            for name in docker.left():
+                docker("rm", "-f", name, check=False)
     finally:
         process.terminate()
         try:

@@ -24,12 +24,37 @@ from canserve.probes.container.reading import MOUNT, Sought, open_held
 from canserve.probes.container.way import Way
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
-from docker_engine import Docker
+from docker_engine import Docker, dockerd
+from docker_engine import problem as no_docker
 from loopback import Loopback, problem, sshd
 from made_images import Member, layer, link
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
 OPAQUE = ".wh..wh..opq"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Docker]:
+    if (why := no_docker()) is not None:
+        if CI:
+            pytest.fail(why)
+        pytest.skip(why)
+    folder = Path(tempfile.mkdtemp(prefix="csd-"))
+    with dockerd(folder) as docker:
+        docker.load("me/eng:1", [BASE, INSTALLED])
+        docker.load("me/bare:1", [BASE])
+        yield docker
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def docker(engine: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+    """The engine, as the one that this user's ``docker`` talks to; what earlier tests read of it is forgotten."""
+    monkeypatch.setenv("CANSERVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DOCKER_HOST", engine.host)
+    yield engine
+    for name in engine.left():
+        engine("rm", "-f", name, check=False)
 
 
 def read(target: str, routes: Mapping[str, Route] | None = None) -> Reading:
