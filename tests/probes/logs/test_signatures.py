@@ -9,6 +9,9 @@ from canserve.rules.failures import KINDS
 
 MESSAGES = {
     "weights": [
+        "PermissionError: [Errno 13] Permission denied: '/root/.cache/huggingface/hub/version.txt'",
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/models",
+        "OSError: [Errno 116] Stale file handle",
         "llama_model_load: error loading model: check_tensor_dims: tensor 'token_embd.weight' not found",
         "llama_model_load: error loading model: create_tensor: tensor 'blk.0.attn_qkv.weight' not found",
         "llama_model_load: error loading model: done_getting_tensors: wrong number of tensors; expected 149, got 147",
@@ -27,6 +30,8 @@ MESSAGES = {
         "RuntimeError: Cannot find any model weights with `/models/x`",
     ],
     "tokenizer-template-parser": [
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "TypeError: Object of type Undefined is not JSON serializable",
         "AttributeError: 'MistralTokenizer' object has no attribute 'convert_tokens_to_ids'. Did you mean: 'convert_tokens_to_string'?",
         "RuntimeError: Failed to apply PixtralProcessor on data={'text': '[IMG]'} with kwargs={}",
         "RuntimeError: Failed to load the tokenizer. If you are using a LLaMA-based model, use 'hf-internal-testing/llama-tokenizer' instead of the original tokenizer.",
@@ -48,6 +53,9 @@ MESSAGES = {
         "terminate called after throwing an instance of 'std::runtime_error' what():  this custom template is not supported",
     ],
     "gpu-code-arch": [
+        "ValueError: Unknown CUDA arch (12.1a) or GPU not supported",
+        "RuntimeError: FlashInfer requires GPUs with sm75 or higher",
+        "RuntimeError: SM 12.x requires CUDA >= 12.9.",
         "RuntimeError: [FP4 gemm Runner] Failed to run cutlass FP4 gemm on sm120. Error: Error Internal",
         "This kernel only supports sm120.",
         "ERROR : Arch conditional MMA instruction used without targeting appropriate compute capability. Aborting.",
@@ -66,6 +74,8 @@ MESSAGES = {
         "CUDA error: the provided PTX was compiled with an unsupported toolchain.",
     ],
     "quantisation-vs-gpu": [
+        "RuntimeError: torch._scaled_mm is only supported on CUDA devices with compute capability >= 9.0 or 8.9, or ROCm MI300+",
+        "RuntimeError: \"add_stub\" not implemented for 'Float8_e4m3fn'",
         "RuntimeError: ('Quantization scheme is not supported for ', 'the current GPU. Min capability: 75. ', 'Current capability: 70.')",
         "triton.compiler.errors.CompilationError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e4b15', 'fp8e5')",
         "ValueError: Unknown quantization method: mxfp4. Must be one of ['aqlm', 'awq'].",
@@ -94,6 +104,9 @@ MESSAGES = {
         "AssertionError: num_attention_heads 28 must be divisible by tp_size 8",
     ],
     "memory": [
+        "Error: model requires more system memory (9.5 GiB) than is available (7.2 GiB)",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: not enough memory: you tried to allocate 1073741824 bytes.",
+        "ValueError: Too large swap space. 32.00 GiB out of the 31.22 GiB total CPU memory is allocated for the swap space.",
         "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than the available KV cache memory (11.68 GiB).",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 594.00 MiB. GPU 0 has a total capacity of 23.57 GiB",
         "ValueError: Free memory on device (21.1/23.6 GiB) on startup is less than desired GPU memory utilization (0.9, 21.2 GiB).",
@@ -114,6 +127,9 @@ MESSAGES = {
         "Engine process died: exitcode: -9",
     ],
     "driver-cuda-libc-cpu": [
+        "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
+        "RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to compile PyTorch (12.1).",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
         "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.6, please update your driver to a newer version, or use an earlier cuda container: unknown.",
         "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found",
         "ImportError: libcudart.so.13: cannot open shared object file: No such file or directory",
@@ -126,6 +142,10 @@ MESSAGES = {
         "OSError: libmpi.so.40: cannot open shared object file: No such file or directory",
     ],
     "multi-node-and-collectives": [
+        "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set",
+        "socket.gaierror: [Errno -2] Name or service not known",
+        "RuntimeError: Did not receive response from front-end process within 5 minutes",
+        "vLLM hangs at NCCL init with tensor parallel 2 over two nodes",
         "NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host) errno 115(Operation now in progress)",
         "socket.c:485 NCCL WARN socketStartConnect: Connect to 10.0.0.82<38455> failed : Software caused connection abort",
         "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl- (size 192814336), error: No such file or directory (2)",
@@ -178,6 +198,9 @@ MESSAGES = {
         "ValueError: Model architecture MllamaForConditionalGeneration was supported in vLLM until v0.10.2, and is not supported anymore.",
     ],
     "image-probing-and-logs": [
+        "importlib.metadata.PackageNotFoundError: No package metadata was found for vllm",
+        "sh: 1: vllm: not found",
+        "vllm: error: argument subparser: invalid choice: 'Qwen/Qwen3-8B' (choose from 'chat', 'complete', 'serve')",
         "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
         "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG`",
         "vllm: error: unrecognized arguments: serve",

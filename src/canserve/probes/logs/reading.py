@@ -36,6 +36,8 @@ _DUMP = (b"(active", b"(idle", b"Current thread 0x", b"### host", b"### sockets"
 """Words of which every dump holds one."""
 _DUMPED = 64 << 20
 """Bytes that are read as a dump."""
+_CLAIM = re.compile(r"\b(assert [^\n]{1,300})\s*(?:\n[^\n]*[~^]+\s*)?\Z")
+"""What an assertion without a message says: its own code, quoted in the line above it."""
 _FACTS = ("version", "world", "local", "address", "node", "nodes")
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -102,6 +104,9 @@ class _Reader:
         self._count({literal, *held})
         if self._is_code(whole.text, before):
             return
+        if whole.text.strip() == "AssertionError" and (claim := _CLAIM.search(before)) is not None:
+            whole = replace(whole, text=f"AssertionError: {claim[1]}")
+            held = self._matcher.inside(whole.text)
         alone = not before.strip()
         recognised = self._matcher.recognise(held, whole.text, before, alone)
         line = _kept(whole)
