@@ -189,6 +189,7 @@ def test_an_image_without_an_engine(docker: Docker) -> None:
 def test_a_mounted_source_tree(docker: Docker, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("work")
     for path, data in package("", '"Mounted"').items():
+        assert isinstance(data, bytes)
         (folder / path.strip("/")).parent.mkdir(exist_ok=True)
         (folder / path.strip("/")).write_bytes(data)
     docker("create", "--name", "mounted", "-v", f"{folder}:/workspace", "me/bare:1")

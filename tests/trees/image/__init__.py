@@ -1,0 +1,1 @@
+"""Images: layers, layouts, archives and registries."""
