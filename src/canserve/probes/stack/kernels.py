@@ -62,9 +62,9 @@ def _inside(ground: Ground, row: Row) -> Iterator[Kernels]:
 
 def _counted(name: str, place: Place, version: Fact[str | None]) -> Kernels:
     """A package, with how many compiled files it has."""
-    files = place.look.tree.listing(place.path).entries
-    count = sum(path.endswith(_COMPILED) for path in files)
-    return Kernels(name, place.path, version, kept=False, files=count, targets=_targets(files, _SM))
+    compiled = [path for path in place.look.tree.listing(place.path).entries if path.endswith(_COMPILED)]
+    targets = _targets(compiled, _SM)  # names of sources speak of GPUs that nothing was compiled for
+    return Kernels(name, place.path, version, kept=False, files=len(compiled), targets=targets)
 
 
 def _targets(paths: Iterable[str], pattern: re.Pattern[str]) -> tuple[str, ...]:

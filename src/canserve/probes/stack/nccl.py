@@ -99,9 +99,14 @@ def _by_names(ground: Ground, path: str) -> Fact[str] | None:
     for site in ground.sites:
         if not folder.startswith(below(site.path, "nvidia/")):
             continue
-        for each in ground.folders(site.path):
-            if match := _PACKAGE.fullmatch(each):
-                return Known(match[1], ground.seen(below(site.path, each), "the package that brings it"))
+        brought = {
+            each: match[1] for each in ground.folders(site.path) if (match := _PACKAGE.fullmatch(each))
+        }
+        if len(set(brought.values())) > 1:
+            why = f"{' and '.join(sorted(brought))} bring it, the one over the other"
+            return unreadable(ground.subject, path, why)
+        for each, version in brought.items():
+            return Known(version, ground.seen(below(site.path, each), "the package that brings it"))
     return None
 
 
