@@ -379,6 +379,23 @@ def test_versions_by_the_names_around_a_library_that_says_nothing(tmp_path: Path
     assert of(of(image(tmp_path / "c", BASE, engine(), own).nccl)[0].version) == "2.21.5"
 
 
+def test_packages_that_were_installed_over_one_another_do_not_say_what_lies_there(tmp_path: Path) -> None:
+    """nvidia-nccl-cu12 and nvidia-nccl-cu13 bring one file."""
+    both = {**NCCL, **installed("nvidia-nccl-cu13", "2.28.9"), OWN: nccl("2.28.9")}
+    assert of(of(image(tmp_path, BASE, engine(), both).nccl)[0].version) == "2.28.9"
+    version = of(image(tmp_path / "b", BASE, engine(), {**both, OWN: said(b"silent")}).nccl)[0].version
+    assert isinstance(version, Missing) and "one over the other" in version.why
+
+
+def test_sources_of_kernels_are_compiled_for_nothing(tmp_path: Path) -> None:
+    files: dict[str, Member] = {
+        f"{SITE}/flashinfer/__init__.py": b"",
+        f"{SITE}/flashinfer/data/sm100/gemm_sm_100a.cuh": b"",
+    }
+    (found,) = of(image(tmp_path, BASE, engine(), files).kernels)
+    assert (found.files, found.targets) == (0, ())
+
+
 @pytest.mark.parametrize(
     "text", [b"{", b"[]", b'{"cuda": 1}', b'{"cuda": {"version": "x; rm"}}', b"[" * 100_000]
 )
