@@ -112,6 +112,10 @@ class Machine:
     cluster_files: Fact[tuple[str, ...]] = NOT_LOOKED
     """Scripts and settings of clusters that lie on it; none is ever run."""
 
+    def __hash__(self) -> int:
+        """By its name: some of what is read of a machine are mappings, which have no hash of their own."""
+        return hash(self.subject)
+
     @property
     def reached(self) -> bool:
         """Whether it was looked at, or is known from a file alone; False: it could not be looked at."""
