@@ -160,7 +160,7 @@ def test_a_killed_test_process_takes_its_lab_with_it(killed: Record) -> None:
     assert traces(killed) == []
 
 
-def test_only_what_was_written_down_is_ended(tmp_path: Path) -> None:
+def test_only_what_was_written_down_is_ended(sparks: Lab, tmp_path: Path) -> None:
     """A number that a stranger has by now, or a space that is this process's own, is left alone."""
     stranger = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     meant = subprocess.Popen(["unshare", "--net", "sleep", "60"])

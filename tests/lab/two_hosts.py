@@ -62,11 +62,16 @@ def problem() -> str | None:
         return "namespaces, mounts and dockerd need root"
     if missing := missing_programs(PROGRAMS):
         return f"not installed: {', '.join(missing)} (Debian: {PACKAGES})"
-    tried = subprocess.run(
-        ["unshare", "--net", "--mount", "--pid", "--fork", "--", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return f"namespaces are not allowed here: {tried.stderr.strip()}" if tried.returncode else None
+    with tempfile.TemporaryDirectory() as folder:
+        # The mount of a host's root: in many containers root may not mount, or an overlay not lie on an overlay.
+        script = (
+            'cd "$1" && mkdir u w m && mount -t overlay -o "lowerdir=/,upperdir=$1/u,workdir=$1/w" overlay m'
+        )
+        words = ["unshare", "--net", "--mount", "--pid", "--fork", "--", "sh", "-c", script, "sh", folder]
+        tried = subprocess.run(words, capture_output=True, text=True, check=False)
+    return (
+        f"namespaces with mounts are not allowed here: {tried.stderr.strip()}" if tried.returncode else None
+    )
 
 
 @dataclass
