@@ -70,6 +70,8 @@ class Stub:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     stub: Stub
+    number = 0
+    """Of this request."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
         """Quiet."""
@@ -116,6 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         with stub.lock:
             stub.running += 1
             stub.asked += 1
+            self.number = stub.asked
         try:
             self.chat(body)
         except (BrokenPipeError, ConnectionResetError):
@@ -135,8 +138,8 @@ class Handler(BaseHTTPRequestHandler):
             self.beyond(tokens, body)
             return
         with stub.lock:
-            stub.made[str(stub.asked % 2 if not stub.has("replica") else 0)] += 8
-        reply = Model(stub).reply(prompt, body)
+            stub.made[str(self.number % 2 if not stub.has("replica") else 0)] += 8
+        reply = Model(stub, self.number).reply(prompt, body)
         if body["stream"]:
             self.stream(reply, body, tokens)
         else:
@@ -154,6 +157,8 @@ class Handler(BaseHTTPRequestHandler):
     def misbehaves(self, body: dict[str, Any], prompt: str) -> bool:
         """What goes wrong before the model is asked."""
         stub = self.stub
+        if (stub.faults & {"crowd", "polite", "batch"} and "Request" in prompt) or stub.has("batch"):
+            time.sleep(0.1)  # requests that are sent together are there together
         if stub.has("answers"):
             self.json(500, {"error": {"message": "EngineCore encountered an issue"}})
         elif stub.has("silent"):
@@ -168,7 +173,10 @@ class Handler(BaseHTTPRequestHandler):
         elif stub.has("huge"):
             self.huge()
         elif (
-            stub.has("rank") and "capital of France" in prompt and "Request" in prompt and stub.asked % 4 == 0
+            stub.has("rank")
+            and "capital of France" in prompt
+            and "Request" in prompt
+            and self.number % 4 == 0
         ):
             time.sleep(30)
         elif stub.has("crowd") and "Say hello" in prompt and stub.running > 3:
@@ -307,6 +315,7 @@ class Model:
     """A model that knows the answers, for better or worse."""
 
     stub: Stub
+    number: int
 
     def reply(self, prompt: str, body: dict[str, Any]) -> Said:
         has = self.stub.has
@@ -365,10 +374,12 @@ class Model:
             return "purple elephant" if len(found) < 20 else found
         if has("batch") and self.stub.running > 1 and len(found) < 20 and "Request" not in prompt:
             return "purple elephant"
-        if has("replica-nonsense") and "Request" in prompt and self.stub.asked % 4 == 0:
+        if has("replica-nonsense") and "Request" in prompt and self.number % 4 == 0:
             return "!" * 60
         if has("warm") and "about the sea" in prompt:
-            return f"{('Waves', 'Salt', 'Deep', 'Ships')[self.stub.asked % 4]} come to mind. {self.stub.asked} of them."
+            return (
+                f"{('Waves', 'Salt', 'Deep', 'Ships')[self.number % 4]} come to mind. {self.number} of them."
+            )
         if has("exclaims") and len(found) > 60:
             return "!" * 200
         if has("loops") and len(found) > 60:

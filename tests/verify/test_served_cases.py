@@ -68,7 +68,7 @@ def test_a_crowd_may_be_turned_away_politely() -> None:
 
 
 def test_an_answer_that_was_held_back_is_unknown() -> None:
-    report = judged("buffered", tokens_per_second=20.0)
+    report = judged("buffered", tokens_per_second=8.0)
     assert "streams" not in words(report, "yes") | words(report, "no"), because(report)
 
 
