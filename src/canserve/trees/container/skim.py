@@ -215,7 +215,8 @@ def walked(number: int, plan: dict[str, Any], out: Out, deadline: float) -> bool
             if time.monotonic() > deadline:
                 out.line(["area", number, 0, "time", ""])
                 return True
-        out.line(["area", number, 0, str(failed[0]) if failed else None, ""])
+        why = str(failed[0]) if failed else None if os.path.ismount(root) else "it stopped while it was read"
+        out.line(["area", number, 0, why, ""])
         return True
     finally:
         os.close(handle)
