@@ -102,6 +102,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def metrics(self) -> str:
         stub = self.stub
+        if stub.held and not stub.has("stale"):
+            stub.made["0"] += 5 * stub.held
         lines = [
             f'vllm:num_requests_running{{engine="0",model_name="tiny"}} {float(stub.running + stub.held)}'
         ]
@@ -123,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
             self.chat(body)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
-            if stub.has("cancel"):
+            if stub.has("cancel") or stub.has("stale"):
                 stub.held += 1
         finally:
             with stub.lock:

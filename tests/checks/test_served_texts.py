@@ -66,6 +66,18 @@ def test_an_answer_that_only_reasons_is_judged_by_that() -> None:
     assert texts.right(named("add"), said("", "17 + 25, that is 42"))
 
 
+def test_reasoning_that_never_ends_says_nothing() -> None:
+    assert texts.spoken_part(said("<think>Paris? Let me think")) == ""
+    assert texts.spoken_part(said("<think>x</think>Paris<|im_end|>")).strip() == "Paris"
+    assert texts.spoken_part(said("[THINK]x[/THINK]Paris")) == "Paris"
+    assert texts.spoken_part(said("<|channel|>analysis x<|channel|>final Paris")).strip() == "Paris"
+    cut = Answer("<think>Paris? Let me", "length", 1.0)
+    assert texts.cut(cut)
+    assert texts.cut(Answer("", "length", 1.0, reasoning="hm"))
+    assert not texts.cut(Answer("Paris", "length", 1.0, reasoning="hm"))
+    assert not texts.cut(Answer("", "stop", 1.0))
+
+
 def test_every_question_has_a_script_and_every_core_one_is_english() -> None:
     for question in (*questions("fact"), *questions("essay")):
         assert question.script in texts.SCRIPTS

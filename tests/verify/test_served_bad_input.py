@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import ssl
 import subprocess
@@ -111,6 +112,7 @@ def test_a_redirect_of_an_answer_is_not_followed_either() -> None:
     assert words(report, "no") <= {"ready", "answers"}
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate, and is not here")
 def test_a_certificate_that_nobody_signed_is_not_believed(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

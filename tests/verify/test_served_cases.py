@@ -72,6 +72,12 @@ def test_an_answer_that_was_held_back_is_unknown() -> None:
     assert "streams" not in words(report, "yes") | words(report, "no"), because(report)
 
 
+def test_a_count_that_is_only_stale_is_unknown() -> None:
+    report = judged("stale")
+    assert words(report, "no") == set(), because(report)
+    assert words(report, "unknown") == {"cancel-frees-slot"}
+
+
 def test_a_plan_says_what_to_expect(tmp_path: Path) -> None:
     plans = canserve.plan(
         "examples/founding/model", canserve.Asked(on=("2xprofile:dgx-spark",), builds=("vllm==0.17.1",))

@@ -155,6 +155,8 @@ class Cancelled:
     """Seconds that the answers would have gone on, had nobody left; None: not known."""
     next: Reply
     """To a short question asked afterwards."""
+    growing: bool = False
+    """Whether it still made tokens after all that, while nobody asked for any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import uuid
 from dataclasses import replace
 from functools import partial
 
-from canserve.checks.served.prometheus import made
+from canserve.checks.served.prometheus import made, total
 from canserve.checks.served.texts import right
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.rules.questions import named, questions
@@ -24,6 +24,8 @@ _LEFT_STREAMS = 2
 _PIECES = 6
 """Of each stream, before it is left."""
 _POLL = 0.25
+_QUIET = 1.0
+"""Seconds between two looks at what a server makes."""
 
 
 def copies(asker: Asker, rooms: Rooms, count: int, known: Fact[tuple[Asked, ...]]) -> Fact[Copies]:
@@ -113,10 +115,28 @@ def cancelled(asker: Asker, rooms: Rooms) -> Fact[Cancelled]:
     following = asker.reply(Ask("after the streams that were left", named("week").ask, rooms.of(16)))
     if isinstance(following, Missing):
         return following
+    if after is not None and after > (before or 0):
+        after = busy(asker)  # once more: some servers count only while they work
+    growing = after is not None and after > (before or 0) and _grows(asker)
     during = max(seen, default=None)
     looks = (*left.evidence, _counted(asker, before, during, after), *following.evidence)
-    found = Cancelled(_LEFT_STREAMS, before, during, after, waited, _rest(left.value, room), following.value)
+    found = Cancelled(
+        _LEFT_STREAMS, before, during, after, waited, _rest(left.value, room), following.value, growing
+    )
     return Known(found, looks)
+
+
+def _grows(asker: Asker) -> bool:
+    """Whether the server makes tokens while nobody asks for any."""
+    counts = []
+    for turn in range(2):
+        time.sleep(turn * _QUIET)
+        page = metrics(asker)
+        counts.append(
+            total(page.value.text) if isinstance(page, Known) and page.value.status == 200 else None
+        )
+    sooner, later = counts
+    return sooner is not None and later is not None and later > sooner
 
 
 def _rest(replies: tuple[Reply, ...], room: int) -> float | None:

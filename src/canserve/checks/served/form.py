@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from canserve.checks.reader import NotApplicable, Reader
+from canserve.checks.served import texts
 from canserve.checks.served.check import LOG, ServedCheck, offered, spoken, unanswered
 from canserve.checks.served.texts import after_reasoning, same_words
 from canserve.checks.served.words import say, short
@@ -57,6 +58,9 @@ def ends(reader: Reader, served: Served) -> Verdict:
     replies = [each.reply for each in asked if isinstance(each.reply, Answer)]
     if not replies:
         return Unknown("no question was answered", LOG)
+    replies = [reply for reply in replies if not texts.cut(reply)]
+    if not replies:
+        return Unknown("no answer was given room enough to end", "the model reasons longer: ask it by hand")
     cut = [reply for reply in replies if reply.finish == "length"]
     said = f"{len(replies) - len(cut)} of {len(replies)} answers ended by themselves"
     fix = "look at eos_token_id in the model's generation_config.json, and at the chat template"

@@ -6,7 +6,7 @@ from collections import Counter
 
 from canserve.checks.reader import Reader
 from canserve.checks.served.check import LOG, ServedCheck, unanswered
-from canserve.checks.served.texts import after_reasoning, garbled, right
+from canserve.checks.served.texts import after_reasoning, cut, endless, garbled, right
 from canserve.checks.served.words import say, short
 from canserve.facts import Missing
 from canserve.rules.questions import named
@@ -57,6 +57,9 @@ def _share(reader: Reader, tries: list[LongAsked]) -> Verdict | None:
             )
         if one.needle in reply.said:
             return None
+        if cut(reply) and not endless(reply.said):
+            said = f"{where} the answer was cut before it said anything: {say(reply)}"
+            return Unknown(said, "ask it by hand, with more room")
         if (why := garbled(reply.said, "Latin")) is not None:
             return No(
                 f"{where} the answer is none, {why}: {short(reply.said)}",
@@ -128,6 +131,8 @@ def cancel(reader: Reader, served: Served) -> Verdict:
         )
         if it.before > 0:
             return Unknown(f"{why}; others use the server too", "try again when nobody else does")
+        if not it.growing:  # some servers count anew only while they work
+            return Unknown(f"{why}, as it counts, though it makes no more tokens", "look at its log")
         return No(why, "find out what hides from the server that a client has gone (a proxy, an old release)")
     if it.rest is None or it.waited > 0.5 * it.rest:
         return Unknown("the streams may have ended by themselves", "try it by hand, with longer answers")
@@ -192,7 +197,7 @@ def ranks(reader: Reader, served: Served) -> Verdict:
 def _same(it: Copies, answers: list[Answer]) -> Verdict:
     """Copies that were all answered: whether they say the same."""
     question = named(it.right)
-    wrong = [answer for answer in answers if not right(question, answer)]
+    wrong = [answer for answer in answers if not right(question, answer) and not cut(answer)]
     several = f" by {len(it.shares)} replicas" if len(it.shares) > 1 else ""
     if not wrong:
         return Yes(

@@ -51,6 +51,14 @@ def running(text: str) -> float | None:
     return sum(found) if found else None
 
 
+def total(text: str) -> float | None:
+    """Tokens made so far, by all replicas; None: the page does not say."""
+    if (known := family(text)) is None:
+        return None
+    found = [sample.value for sample in samples(text) if sample.name in known.made]
+    return sum(found) if found else None
+
+
 def made(text: str) -> dict[str, float]:
     """By replica: tokens made so far. Empty where they are not counted or not told apart."""
     known = family(text)

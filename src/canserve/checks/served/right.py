@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.checks.served.check import LOG, ServedCheck, answers_in, spoken
 from canserve.checks.served.dummy import suspected_dummy
-from canserve.checks.served.texts import endless, loop, right, speaks, spoken_part, strangers
+from canserve.checks.served.texts import cut, endless, loop, right, speaks, spoken_part, strangers
 from canserve.checks.served.words import say, short
 from canserve.facts import Known
 from canserve.rules.questions import named, questions
@@ -27,9 +27,9 @@ def correct(reader: Reader, served: Served) -> Verdict:
     asked = reader.read(served.known)
     if _disagree(served):  # then those asked alone tell of the model, and the others of the batch
         asked = reader.read(served.alone)
-    answers = [each for each in asked if isinstance(each.reply, Answer)]
+    answers = [each for each in asked if isinstance(each.reply, Answer) and not cut(each.reply)]
     if len(answers) < _FEW:
-        return Unknown(f"only {len(answers)} of {len(asked)} questions were answered", LOG)
+        return Unknown(f"only {len(answers)} of {len(asked)} questions were answered to the end", LOG)
     good = [each for each in answers if _right(each)]
     said = f"{len(good)} of {len(answers)} known answers are right"
     wrong = next((each for each in answers if not _right(each)), None)
@@ -55,7 +55,15 @@ def _disagree(served: Served) -> list[str]:
     if not isinstance(served.alone, Known) or not isinstance(served.known, Known):
         return []
     batch = {each.name: each for each in served.known.value}
-    return [each.name for each in served.alone.value if _right(each) and not _right(batch[each.name])]
+    return [
+        each.name
+        for each in served.alone.value
+        if _right(each) and not _right(batch[each.name]) and not _cut(batch[each.name])
+    ]
+
+
+def _cut(asked: Asked) -> bool:
+    return isinstance(asked.reply, Answer) and cut(asked.reply)
 
 
 def batch(reader: Reader, served: Served) -> Verdict:

@@ -19,6 +19,8 @@ _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W\d_]+")
 _RUN = re.compile(r"([^\s\-=*#_.~|])\1{23,}")
 """One character that goes on and on; those of which lines are drawn are no fault."""
+_CLOSING = ("/", "END", "final")
+"""What the marks that end reasoning hold."""
 _LONGEST = 20_000
 """Letters of a text that are looked at."""
 _LOOPED = 6
@@ -46,11 +48,19 @@ def plainly(text: str) -> str:
 def spoken_part(answer: Answer) -> str:
     """Its text without reasoning in it and without marks of turns: those are other checks' matter."""
     text = answer.text
-    for mark in marks_in("reasoning", text):
-        text = text.rpartition(mark)[2] or text
+    marks = marks_in("reasoning", text)
+    if marks:
+        last = max(marks, key=lambda mark: text.rindex(mark) + len(mark))
+        closes = any(word in last for word in _CLOSING)
+        text = text[text.rindex(last) + len(last) :] if closes else ""
     for mark in marks_in("turn", text):
         text = text.replace(mark, " ")
     return text
+
+
+def cut(answer: Answer) -> bool:
+    """Whether it was cut by its length before it said anything: its reasoning took all the room."""
+    return answer.finish == "length" and not spoken_part(answer).strip()
 
 
 def after_reasoning(answer: Answer) -> str:
