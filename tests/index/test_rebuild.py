@@ -122,7 +122,7 @@ def facts(at: Site) -> Mapping[str, Any]:
 def build(at: Site, **changed: Any) -> Build:
     values = {**facts(at), **changed}
     classes = values.pop("classes")
-    known = {
+    known: dict[str, Any] = {
         key: value if isinstance(value, Missing) else Known(value, SEEN) for key, value in values.items()
     }
     identity = Identity(
