@@ -5,7 +5,7 @@
 A case is asked where its facts suffice: an engine that is read statically, a release (or a month, which stands for
 the newest release of it), and a model whose config is known, or at least its class. The machine and the parallel
 sizes are taken along where the case names them. Prints, per kind, how many would have been refused, called unknown
-or let through, and by which check; then the kinds of case that no check is asked about.
+or let through, and by which check ("otherwise": refused for another reason than what failed); then the kinds of case that no check is asked about.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,38 @@ SIZES = {
     "--tp": r"(?:--tensor-parallel-size|--tp-size|--tp|-tp|tensor_parallel_size)[ =](\d+)|\bTP ?= ?(\d+)",
     "--pp": r"(?:--pipeline-parallel-size|--pp-size|-pp|pipeline_parallel_size)[ =](\d+)|\bPP ?= ?(\d+)",
 }
+ONE_EACH = ("dgx-spark", "gb10", "strix-halo", "gfx1151")
+"""Machines with one accelerator; of the others a case's ranks fill eight at a time."""
+OWN = {
+    "architecture-not-in-registry": ("architecture-", "remote-code-", "gguf-"),
+    "config-model_type": ("config-", "transformers-", "architecture-registered", "remote-code-"),
+    "tokenizer-template-parser": ("tokenizer-", "chat-template-", "parsers-", "processor-"),
+    "quantisation-vs-gpu": ("quantization-", "kv-cache-", "attention-", "gpu-code-"),
+    "parallel-layout": (
+        "heads-",
+        "kv-heads-",
+        "vocabulary-",
+        "mlp-",
+        "expert-",
+        "quantization-blocks-",
+        "vision-",
+        "pipeline-",
+        "layers-",
+    ),
+    "memory": ("weights-fit", "cache-fits", "state-fits", "graphs-fit", "device-holds", "host-memory-"),
+    "gpu-code-arch": (
+        "gpu-code-",
+        "triton-",
+        "jit-",
+        "attention-",
+        "quantization-capability-",
+        "combination-",
+    ),
+    "driver-cuda-libc-cpu": ("driver-", "libc-", "cpu-arch-", "cuda-libraries-"),
+    "weights": ("weights-", "disk-"),
+    "image-probing-and-logs": ("entrypoint-", "launcher-"),
+}
+"""Beginnings of the checks that refuse for what the kind is about; any other refusal is for another reason."""
 FLAGS = ("--tool-call-parser", "--reasoning-parser", "--quantization", "--kv-cache-dtype", "--dtype")
 SECONDS = 300
 
@@ -61,6 +94,11 @@ class Answer:
     question: Question
     said: str
     by: tuple[str, ...]
+
+    @property
+    def own(self) -> bool:
+        """Whether one of the refusing checks is about what failed."""
+        return any(name.startswith(OWN.get(self.question.kind, ("none",))) for name in self.by)
 
 
 def release(engine: str, text: str) -> str | None:
@@ -150,7 +188,9 @@ def question(case: Mapping[str, Any]) -> Question | str:
     build = ["--build", f"{engine}=={version}"]
     whole = "hidden_size" in json.dumps(body)
     if whole and (sizes or (at and case["check"] == "arithmetic-memory")):
-        words = ["plan", "MODEL", *build, "--on", at or ANY_MACHINE, *sizes]
+        ranks = prod(map(int, sizes[1::2]))
+        each = 1 if at and any(name in at for name in ONE_EACH) else 8
+        words = ["plan", "MODEL", *build, "--on", f"{-(-ranks // each)}x{at or ANY_MACHINE}", *sizes]
     else:
         words = ["check", "MODEL", *build, *(["--on", at] if at else []), *(["--", *flags] if flags else [])]
     words[2:2] = ["--format", "json", "--quiet"]
@@ -193,16 +233,18 @@ def report(answers: Sequence[Answer], left_out: Sequence[tuple[Mapping[str, Any]
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     checks: dict[str, Counter[str]] = defaultdict(Counter)
     for one in answers:
-        rows[one.question.kind][one.said] += 1
+        rows[one.question.kind]["other" if one.said == "no" and not one.own else one.said] += 1
         checks[one.question.kind].update(one.by if one.said == "no" else ())
     for case, _ in left_out:
         rows[case["kind_name"]]["not asked"] += 1
-    print(f"{'kind':<32}{'refused':>8}{'unknown':>9}{'let through':>13}{'failed':>8}{'not asked':>11}  by")
+    print(
+        f"{'kind':<32}{'refused':>8}{'otherwise':>11}{'unknown':>9}{'let through':>13}{'failed':>8}{'not asked':>11}  by"
+    )
     for kind in KINDS:
         row, by = rows[kind], ", ".join(f"{name} {count}" for name, count in checks[kind].most_common())
         failed = row["error"] + row["too slow"]
         print(
-            f"{kind:<32}{row['no']:>8}{row['unknown']:>9}{row['yes']:>13}{failed:>8}{row['not asked']:>11}  {by}"
+            f"{kind:<32}{row['no']:>8}{row['other']:>11}{row['unknown']:>9}{row['yes']:>13}{failed:>8}{row['not asked']:>11}  {by}"
         )
     if each:
         for one in sorted(answers, key=lambda answer: answer.question.id):

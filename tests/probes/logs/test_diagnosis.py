@@ -172,6 +172,13 @@ def test_a_short_silence_or_a_rank_at_work_is_no_stall() -> None:
     assert diagnosed(a=rank(0, 20), b=rank(1, 21)).state == "starting"
 
 
+def test_an_idle_worker_is_no_stall() -> None:
+    idle = "MessageQueue.dequeue (vllm/distributed/device_communicators/shm_broadcast.py:577)"
+    assert diagnosed(a=rank(0, 20), b=rank(1, 21), dump=stacks(400, idle, idle)).state == "starting"
+    first = "broadcast (torch/distributed/distributed_c10d.py:2726)"
+    assert diagnosed(a=rank(0, 20), b=rank(1, 21), dump=stacks(400, first, first)).name == "collective-stands"
+
+
 def test_two_dumps_that_agree_need_no_log() -> None:
     assert diagnosed(one=stacks(100, STORE, STORE), two=stacks(160, STORE, STORE)).state == "stalled"
     assert diagnosed(one=stacks(100, STORE, STORE), two=stacks(160, MESH, STORE)).state == "starting"
@@ -194,3 +201,12 @@ def test_an_address_that_is_ones_own_is_wrong_at_once() -> None:
     assert diagnosed(log=START + FILLER + line.format("127.0.0.1", 2)).name == "loopback-in-a-group-of-nodes"
     assert diagnosed(log=START + FILLER + line.format("127.0.0.1", 1)).kind is None
     assert diagnosed(log=START + FILLER + line.format("10.0.0.1", 2)).kind is None
+
+
+def test_ranks_whose_set_up_did_not_end_are_what_to_look_at() -> None:
+    line = "h:1:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank {} nranks 4 cudaDev 0 nvmlDev 0 busId 1 commId 0x2 - Init {}\n"
+    begun = "".join(line.format(rank, "START") for rank in range(4))
+    ended = "".join(line.format(rank, "COMPLETE") for rank in (0, 2))
+    found = diagnosed(log=START + FILLER + begun + ended)
+    assert (found.state, found.kind) == ("starting", None)
+    assert "rank 1, 3 " in found.next_look[2]

@@ -43,6 +43,18 @@ def test_who_said_it_and_when() -> None:
     assert not unwrap(b"ERROR 01-02 00:00:03 [x.py:1] INFO is a word", 1).mild
 
 
+def test_numbers_of_processes_are_told_apart_by_what_they_run_in() -> None:
+    lines = [
+        b"(RayWorkerWrapper pid=7, ip=10.0.0.2) x",
+        b"(RayWorkerWrapper pid=7, ip=10.0.0.3) x",
+        b"node-a-1  | (Worker pid=7) x",
+        b"[pod/engine-0/main] (Worker pid=7) x",
+        b"(Worker pid=7) x",
+    ]
+    assert len({unwrap(line, 1).who for line in lines}) == len(lines)
+    assert unwrap(b"node-a-1  | x", 1).process == "node-a-1"
+
+
 @pytest.mark.parametrize(
     "text",
     ["ValueError: 3.50 is no size", "{'a': 1}", "[1, 2] is no group", "{" * 50000, "9" * 50000],

@@ -88,6 +88,19 @@ def _judged(readings: Sequence[Reading], verdict: Verdict, words: Mapping[str, S
     return _unfinished(readings, verdict)
 
 
+def _unended(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Ranks whose collective library began its set-up and did not say that it ended."""
+    begun, ended = (
+        {rank for each in readings for rank in each.facts.get(fact, ())} for fact in ("begun", "ended")
+    )
+    waiting = sorted(begun - ended, key=int)[:16]
+    if not waiting:
+        return ()
+    return (
+        f"NCCL began its set-up on rank {', '.join(waiting)} and did not end it: test the links of these",
+    )
+
+
 def _looks(verdict: Verdict) -> tuple[str, ...]:
     """What lines that prove nothing say would tell more."""
     rows = [each.event.signature for each in verdict.remarks if each.event.signature is not None]
@@ -135,7 +148,7 @@ def _only_consequences(verdict: Verdict, fragment: bool) -> _Judged:
 
 
 def _unfinished(readings: Sequence[Reading], verdict: Verdict) -> _Judged:
-    look = _looks(verdict)
+    look = (*_unended(readings), *_looks(verdict))
     phases = [
         phase for each in readings for process in each.processes.values() for phase, _ in process.phases
     ]

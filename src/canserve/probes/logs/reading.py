@@ -38,7 +38,7 @@ _DUMPED = 64 << 20
 """Bytes that are read as a dump."""
 _CLAIM = re.compile(r"\b(assert [^\n]{1,300})\s*(?:\n[^\n]*[~^]+\s*)?\Z")
 """What an assertion without a message says: its own code, quoted in the line above it."""
-_FACTS = ("version", "world", "local", "address", "node", "nodes")
+_FACTS = ("version", "world", "local", "address", "begun", "ended")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -187,8 +187,8 @@ class _Reader:
 
     def _tell(self, line: Line, told: Sequence[tuple[Telling, Mapping[str, str]]]) -> None:
         for row, groups in told:
-            engines = self._reading.engines
-            engines[row.engine] = engines.get(row.engine, 0) + 1
+            if row.engine:
+                self._reading.engines[row.engine] = self._reading.engines.get(row.engine, 0) + 1
             for name in _FACTS:
                 values = self._reading.facts.setdefault(name, [])
                 if (value := groups.get(name, "")[:200]) and value not in values and len(values) < 64:

@@ -27,6 +27,8 @@ class _Found:
     def __init__(self) -> None:
         self.process = ""
         self.pid = ""
+        self.unit = ""
+        """What its process runs in: a container, a pod, another machine. Numbers of processes repeat there."""
         self.rank: int | None = None
         self.clock: float | None = None
         self.since_start: float | None = None
@@ -42,8 +44,13 @@ def _since(hit: re.Match[str], found: _Found) -> None:
 
 def _process(hit: re.Match[str], found: _Found) -> None:
     found.process, found.pid = hit[1], hit[2]
+    found.unit = hit[3] or found.unit
     if (rank := re.search(r"(?:rank=|[_ ](?:TP|tp))(\d{1,5})\b", hit[1])) is not None:
         found.rank = int(rank[1])
+
+
+def _unit(hit: re.Match[str], found: _Found) -> None:
+    found.unit = hit[1]
 
 
 def _rank(hit: re.Match[str], found: _Found) -> None:
@@ -77,15 +84,15 @@ def _nothing(hit: re.Match[str], found: _Found) -> None:
 
 _WRAPPINGS: tuple[tuple[re.Pattern[str], Taker], ...] = (
     (re.compile(rf"\d{{4}}-(\d\d-\d\d)T{_CLOCK}(?:Z|[+-]\d\d:?\d\d) (?:std(?:out|err) [FP] )?"), _dated),
-    (re.compile(r"\[pod/[^\]]{1,200}\] "), _nothing),
-    (re.compile(r"[\w.-]{1,80} {0,60}\| ?"), _nothing),
+    (re.compile(r"\[pod/([^\]]{1,200})\] "), _unit),
+    (re.compile(r"([\w.-]{1,80}) {0,60}\| ?"), _unit),
     (re.compile(rf"[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} \S{{1,80}} [\w./@-]{{1,80}}(?:\[\d{{1,9}}\])?: "), _nothing),
     (re.compile(r" {0,8}(\d{1,8}\.\d\d) (?=\S|$)"), _since),
     (re.compile(r"\[\d{1,5},(\d{1,5})\]<std(?:out|err)>:? ?"), _rank),
     (re.compile(r"\[gpu_id=(\d{1,5})\] "), _rank),
     (re.compile(rf"time=\d{{4}}-(\d\d-\d\d)T{_CLOCK}(?:Z|[+-]\d\d:\d\d)? level=[A-Z]+ (?:source=\S{{1,120}} )?"), _dated),
     (re.compile(r"\[rank(\d{1,5})\]:? ?"), _rank),
-    (re.compile(r"\(([\w.:<> =-]{1,80}?),? pid=(\d{1,9})(?:, ip=[\w.:]{1,45})?\) ?"), _process),
+    (re.compile(r"\(([\w.:<> =-]{1,80}?),? pid=(\d{1,9})(?:, ip=([\w.:]{1,45}))?\) ?"), _process),
     (re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d) {_CLOCK} (?:\[?[^\]\s]{{1,120}}\] ?)?"), _dated),
     (re.compile(rf"\[\d{{4}}-(\d\d-\d\d) {_CLOCK}((?: [A-Za-z]{{2,6}}\d{{1,4}}){{0,6}})\] ?"), _bracket),
     (re.compile(rf"\[(\d\d)/(\d\d)/\d{{4}}-{_CLOCK}\] \[[\w-]{{1,20}}\] (?:\[RANK (\d{{1,5}})\] )?\[[A-Z]\] ?"), _american),
@@ -121,7 +128,8 @@ def unwrap(raw: bytes, number: int) -> Line:
         else:
             break
     at = Moment(found.clock, found.since_start)
-    return Line(number, text, found.process, found.pid, found.rank, at, found.mild)
+    pid = f"{found.unit}/{found.pid}" if found.unit and found.pid else found.pid
+    return Line(number, text, found.process or found.unit, pid, found.rank, at, found.mild)
 
 
 def _shown(text: str) -> str:
