@@ -369,6 +369,8 @@ class Model:
         if has("dummy") or has("flat"):
             return "qzx vlorp 81 fnord"
         found = next((answer for question, answer in ANSWERS.items() if question in prompt), "I see.")
+        if has("small") and "四个季节" in prompt:
+            return f"一年有四个季节{'哈' * 80}"
         if has("small"):  # it knows what the smallest models know, and makes sentences
             known = ("Paris", "7", "Cold")
             return found if found in known or len(found) > 20 else "I think that it is 32."

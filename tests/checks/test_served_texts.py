@@ -91,7 +91,18 @@ def test_one_character_over_and_over(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-" * 80, "=" * 80, "wow!!!!!", "| --- | --- |" * 9, "Hmmmmmmm", "." * 99, " " * 99]
+    "text",
+    [
+        "-" * 80,
+        "=" * 80,
+        "wow!!!!!",
+        "| --- | --- |" * 9,
+        "Hmmmmmmm",
+        "." * 99,
+        " " * 99,
+        "\uff0d" * 60,
+        "\u2014" * 60,
+    ],
 )
 def test_lines_and_exclamations_are_no_fault(text: str) -> None:
     assert texts.endless(text) is None

@@ -19,6 +19,7 @@ _GOOD, _BAD = 0.7, 0.3
 
 A very small model stays below it too, but knows most of the core questions."""
 _FEW = 3
+_FEW_LANGUAGES = "a small model may know few languages; ask it by hand"
 _REFERENCE = "ask the same of the model elsewhere, or of another quantization, and compare"
 
 
@@ -105,38 +106,53 @@ def _swapped(names: Sequence[str], asked: Sequence[Asked]) -> bool:
 def repetition(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``no-repetition``."""
     reader.read(served.essays)
-    looped = []
     texts = list(spoken(served))
-    for name, answer, look in texts:
-        if (mark := endless(answer.said)) is not None:
-            reader.cite(look)
-            why = f"the answer to {name} is {mark!r} over and over: {short(answer.said)}"
-            return No(
-                why, "look for overflow or a wrong kernel: another dtype, attention backend or quantization"
-            )
-        sampled = any(question.name == name for question in questions("essay"))
-        if (
-            sampled and (passage := loop(answer.said)) is not None
-        ):  # greedy, small models do that by themselves
-            reader.cite(look)
-            looped.append((name, passage))
-    if not looped:
-        return Yes(f"none of {len(texts)} answers loops")
-    name, passage = looped[0]
-    why = f"{len(looped)} of {len(texts)} answers repeat themselves: {name} {short(passage, 60)}"
-    fix = "look at the sampling defaults (generation_config.json) and the chat template"
-    return No(why, fix) if len(looped) > 1 else Unknown(why, fix)
+    found = [(name, why, look) for name, answer, look in texts if (why := _repeats(name, answer)) is not None]
+    if not found:
+        return Yes(f"none of {len(texts)} answers repeats itself")
+    sure = [one for one in found if _easy(one[0])]
+    name, why, look = (sure or found)[0]
+    reader.cite(look)
+    said = f"{len(found)} of {len(texts)} answers repeat themselves: {name} {why}"
+    if sure:
+        return No(
+            said, "look for overflow or a wrong kernel: another dtype, attention backend or quantization"
+        )
+    return Unknown(said, "a small model may, in a language it hardly knows; ask it by hand")
+
+
+def _repeats(name: str, answer: Answer) -> str | None:
+    """What an answer repeats; None: nothing. Greedy, small models loop by themselves."""
+    if (mark := endless(answer.said)) is not None:
+        return f"is {mark!r} over and over: {short(answer.said)}"
+    sampled = any(question.name == name for question in questions("essay"))
+    passage = loop(answer.said) if sampled else None
+    return None if passage is None else short(passage, 60)
+
+
+def _easy(name: str) -> bool:
+    """Whether any model writes that without trouble."""
+    easy = {question.name for question in (*questions("fact"), *questions("essay")) if question.core}
+    return name in easy or name not in {
+        question.name for question in (*questions("fact"), *questions("essay"))
+    }
 
 
 def language(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``language-kept``."""
     reader.read(served.essays)
-    for name, answer, look in answers_in(served.essays, served.known):
-        said = spoken_part(answer)
-        if (found := strangers(said, named(name).script)) is not None:
-            reader.cite(look)
-            why = f"{found[0]:.0%} of the letters of the answer to {name} are {found[1]}: {short(said)}"
+    drifted = [
+        (name, stranger, answer, look)
+        for name, answer, look in answers_in(served.essays, served.known)
+        if (stranger := strangers(spoken_part(answer), named(name).script)) is not None
+    ]
+    if drifted:
+        name, (share, script), answer, look = min(drifted, key=lambda one: not _easy(one[0]))
+        reader.cite(look)
+        why = f"{share:.0%} of the letters of the answer to {name} are {script}: {short(spoken_part(answer))}"
+        if _easy(name):
             return No(why, "look for a wrong tokenizer, damaged weights or a quantization that is too coarse")
+        return Unknown(why, _FEW_LANGUAGES)
     written = [(name, spoken_part(answer)) for name, answer, _ in answers_in(served.essays)]
     essays = [(name, text) for name, text in written if text.strip() and not endless(text) and not loop(text)]
     if not essays:
@@ -150,7 +166,7 @@ def language(reader: Reader, served: Served) -> Verdict:
     why = (
         f"{len(other)} of {len(essays)} texts are not in the language of their question: {name} {short(text)}"
     )
-    return Unknown(why, "a small model may know few languages; ask it by hand")
+    return Unknown(why, _FEW_LANGUAGES)
 
 
 CORRECT = ServedCheck("answer-correct", "Questions with known answers are answered rightly.", correct, True)

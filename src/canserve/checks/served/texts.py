@@ -19,6 +19,8 @@ _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W\d_]+")
 _RUN = re.compile(r"([^\s\-=*#_.~|])\1{23,}")
 """One character that goes on and on; those of which lines are drawn are no fault."""
+_LINES = frozenset({"Pd", "Pc"})
+"""Categories of dashes and connectors: lines are drawn of those as well."""
 _CLOSING = ("/", "END", "final")
 """What the marks that end reasoning hold."""
 _LONGEST = 20_000
@@ -77,8 +79,8 @@ def right(question: Question, answer: Answer) -> bool:
 
 def endless(text: str) -> str | None:
     """One character that goes on and on; None: there is none."""
-    found = _RUN.search(text[:_LONGEST])
-    return found[1] if found else None
+    runs = (found[1] for found in _RUN.finditer(text[:_LONGEST]))
+    return next((mark for mark in runs if unicodedata.category(mark) not in _LINES), None)
 
 
 def loop(text: str) -> str | None:
