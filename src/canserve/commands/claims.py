@@ -1,0 +1,52 @@
+"""argv by which a deployment claims a machine: who comes second is told who was first."""
+
+from __future__ import annotations
+
+from canserve.subjects.deployment import Site
+
+PROCESSOR = "processor"
+_CLAIM = """ln -s -n -- "$0" "$1" 2>/dev/null || { h=$(readlink -- "$1"); [ "$h" = "$0" ] || { printf '%s\\n' "${h:-$1 cannot be made}"; exit 1; }; }"""
+_NOTE = '[ -d "$1" ] || exit 0; umask 022; printf "%s\\n" "$0" >>"$1/audit-$(id -u).log"'
+# Whoever comes later, as whichever user, may make claims; nobody may take away another's.
+_PLACE = 'mkdir -p -m 1777 -- "$0" && [ -d "$0" ] && [ ! -L "$0" ] && [ -w "$0" ]'
+
+
+def names(site: Site) -> tuple[str, ...]:
+    """What is claimed on a machine."""
+    return tuple(f"accelerator-{device}" for device in site.devices) or (PROCESSOR,)
+
+
+def place(state: str) -> tuple[str, ...]:
+    """Makes the folder of all runs."""
+    return ("sh", "-c", _PLACE, state)
+
+
+def run_folder(folder: str) -> tuple[str, ...]:
+    """Makes the folder of a run, or of a process of it. It fails where it is there already."""
+    return ("mkdir", "-m", "755", "--", folder)
+
+
+def said(run: str, program: str, operator: str) -> str:
+    """What a claim says; ``read`` understands it."""
+    return f"{run} {program} {operator}"
+
+
+def claim(state: str, name: str, text: str) -> tuple[str, ...]:
+    """Makes a link whose target says whose it is: at once, or not at all. It prints who was first."""
+    return ("sh", "-c", _CLAIM, text, f"{state}/{name}.lock")
+
+
+def note(state: str, line: str) -> tuple[str, ...]:
+    """Adds a line to the user's audit; a file of everybody's would be refused by kernels that protect such folders."""
+    return ("sh", "-c", _NOTE, line, state)
+
+
+def listening(port: int) -> tuple[str, ...]:
+    """Succeeds where something listens on a TCP port."""
+    return ("grep", "-q", "-i", f":{port:04x} [0-9A-F]*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6")
+
+
+def free(port: int) -> tuple[str, ...]:
+    """Succeeds where nothing listens on a TCP port."""
+    words = " ".join(f"'{word}'" if " " in word else word for word in listening(port))
+    return ("sh", "-c", f"! {words}")
