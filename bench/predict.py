@@ -24,7 +24,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from cases import SHARED
+from cases import QUANT_CONFIGS, SHARED
 from packaging.version import Version
 
 from canserve.index import release_history as history
@@ -147,7 +147,29 @@ def config(case: Mapping[str, Any]) -> dict[str, Any] | None:
         least |= {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "num_attention_heads": count}
         least |= {"num_hidden_layers": 2, "hidden_size": count * 128, "intermediate_size": count * 256}
         least |= {"vocab_size": 32000, "num_key_value_heads": count, "torch_dtype": "float16"}
-    return least or None
+    return least or plain(case)
+
+
+def plain(case: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A common model, for a case that is about flags, quantization or machine and names none (or only a family)."""
+    if case["check"] not in ("registry", "gpu-code", "host-env") or case["kind"] in (1, 2):
+        return None
+    body: dict[str, Any] = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 11008,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 32,
+        "num_hidden_layers": 32,
+        "vocab_size": 32000,
+        "torch_dtype": "bfloat16"
+        if "bfloat16" in f"{case['signature']} {case['launch']}".lower()
+        else "float16",
+    }
+    text = f"{case['model']} {case['launch']} {case['signature']}".lower()
+    quantized = next((name for name in ("awq", "gptq", "mxfp4", "nvfp4") if name in text), None)
+    return body | ({"quantization_config": QUANT_CONFIGS[quantized]} if quantized else {})
 
 
 def machine(text: str) -> str | None:
@@ -170,7 +192,7 @@ def question(case: Mapping[str, Any]) -> Question | str:
     body = config(case)
     if body is None:
         return "no model is named whose config is known"
-    asked = f"{case['launch']} {case['signature']}"
+    asked = f"{case['launch']} {case['model']} {case['signature']}"
     sizes = [
         word
         for option, pattern in SIZES.items()

@@ -9,7 +9,7 @@ from canserve.rules.failures import KINDS
 
 MESSAGES = {
     "weights": [
-        "PermissionError: [Errno 13] Permission denied: '/home/u/.cache/huggingface/hub/version.txt'",
+        "PermissionError: [Errno 13] Permission denied: '/data/cache/huggingface/hub/version.txt'",
         "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/models",
         "OSError: [Errno 116] Stale file handle",
         "llama_model_load: error loading model: check_tensor_dims: tensor 'token_embd.weight' not found",
