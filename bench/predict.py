@@ -207,6 +207,8 @@ def question(case: Mapping[str, Any]) -> Question | str:
         and hit[1] != "invalid"
         for word in (flag, hit[1])
     ]
+    if body == plain(case) and not at and not flags:
+        return "no model, machine or flag is named that could be asked about"
     build = ["--build", f"{engine}=={version}"]
     whole = "hidden_size" in json.dumps(body)
     if whole and (sizes or (at and case["check"] == "arithmetic-memory")):

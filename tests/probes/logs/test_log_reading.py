@@ -111,7 +111,7 @@ def test_more_processes_than_can_be_are_one() -> None:
 
 
 def test_a_message_behind_a_very_long_line_is_found() -> None:
-    found = reading(b"a" * (9 << 20) + b" " + OOM.encode())
+    found = reading(b"Error: " + b"a" * (9 << 20) + b" Error: " + b"a" * (1 << 20) + b" " + OOM.encode())
     assert [event.signature.name for event in found.events if event.signature] == ["out-of-memory"]
 
 

@@ -77,7 +77,7 @@ class _Reader:
             if len(before) < _BEFORE and start <= _BEFORE:
                 before = self._before[len(before) - _BEFORE :] + before
             self._line(raw, number, before.decode("utf-8", "replace"), hit.group().decode())
-            position = max(end, hit.end())
+            position = max(min(end, hit.end() + MAX_LINE), hit.end())
         if self._dumped < _DUMPED and any(word in data for word in _DUMP):
             self._dumped += len(data)
             self._dump.feed(data.decode("utf-8", "replace").splitlines())
