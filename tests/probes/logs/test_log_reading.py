@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -123,12 +124,15 @@ def test_a_folder_is_read_without_following_links(tmp_path: Path) -> None:
     (tmp_path / "logs" / "rank0.log").write_text("fine\n")
     (tmp_path / "logs" / "link.log").symlink_to(tmp_path / "secret")
     (tmp_path / "logs" / "loop").symlink_to(tmp_path / "logs")
+    (tmp_path / "logs" / "weights.bin").write_bytes(bytes(1000) + OOM.encode())
+    (tmp_path / "logs" / "old.log.gz").write_bytes(gzip.compress(b"fine\n"))
     os.mkfifo(tmp_path / "logs" / "pipe")
     found = read_path(tmp_path / "logs", MATCHER, lambda message: None)
-    assert [each.name for each in found if not each.problem] == ["rank0.log"]
+    assert [each.name for each in found if not each.problem] == ["old.log.gz", "rank0.log"]
     assert {each.name: each.problem.split(":")[0] for each in found if each.problem} == {
         "1/2/3/4/5": "deeper than 4 folders",
         "link.log": "a link",
         "loop": "a link",
         "pipe": "no regular file",
+        "weights.bin": "no text",
     }

@@ -55,6 +55,11 @@ def blocks(source: Source) -> Iterator[Block]:
         yield Block(rest, number)
 
 
+def is_packed(first: bytes) -> bool:
+    """Whether bytes that begin so are unpacked or decoded here, and are no text as they stand."""
+    return first.startswith(_GZIP) or first[:2] in _UTF16
+
+
 def _plain(source: Source) -> Iterator[bytes]:
     """Unpacked and in one byte a letter, where the first bytes say that it is not."""
     first = source.read(BLOCK)

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from canserve.checks.diagnosis.log import Reading
+from canserve.probes.logs.blocks import is_packed
 from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.reading import read_log
 
 MAX_FILES = 1024
 MAX_DEPTH = 4
+_PEEK = 4096
+"""Bytes of which a text has no zero."""
 Told = Callable[[str], None]
 
 
@@ -45,6 +48,10 @@ def read_path(path: Path, matcher: Matcher, told: Told) -> list[Reading]:
 
 def _tried(path: Path, name: str, matcher: Matcher) -> Reading:
     try:
+        with path.open("rb") as file:
+            first = file.read(_PEEK)
+        if b"\0" in first and not is_packed(first):
+            return Reading(name, problem="no text: not read")
         return _read(path, name, matcher)
     except OSError as error:
         return Reading(name, problem=error.strerror or type(error).__name__)
