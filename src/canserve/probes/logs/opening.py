@@ -16,8 +16,8 @@ from canserve.probes.logs.reading import read_log
 
 MAX_FILES = 1024
 MAX_DEPTH = 4
-_PEEK = 4096
-"""Bytes of which a text has no zero."""
+_PEEK, _HEAD = 4096, 16
+"""First bytes, of which a text has hardly a zero, and the very first, of which it has none."""
 Told = Callable[[str], None]
 
 
@@ -50,7 +50,7 @@ def _tried(path: Path, name: str, matcher: Matcher) -> Reading:
     try:
         with path.open("rb") as file:
             first = file.read(_PEEK)
-        if b"\0" in first and not is_packed(first):
+        if not is_packed(first) and (b"\0" in first[:_HEAD] or first.count(b"\0") > len(first) // 10):
             return Reading(name, problem="no text: not read")
         return _read(path, name, matcher)
     except OSError as error:
