@@ -13,6 +13,7 @@ from command import run
 
 from canserve.checks import REFERENCE
 from canserve.render.schemas import schema_text
+from made_images import Layout, layer
 
 FOUNDING = Path(__file__).parent.parent.parent / "examples" / "founding"
 
@@ -32,6 +33,15 @@ def test_build(tmp_path: Path) -> None:
     done = run("build", build)
     assert done.returncode == 0
     assert "  architectures         TinyForCausalLM\n" in done.stdout
+
+
+def test_an_image_for_several_cpus_says_how_one_is_named(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "image")
+    blob = layer({f"usr/{name}": b"" for name in ("bin/python3", "lib/x")})
+    layout.add(layout.image([blob], "arm64")).add(layout.image([blob], "amd64"))
+    asked = run("build", f"oci:{layout.root}")
+    assert asked.returncode == 3 and "--arch" in asked.stdout
+    assert "--arch" not in run("build", f"oci:{layout.root}", "--arch", "aarch64").stdout
 
 
 def test_model() -> None:

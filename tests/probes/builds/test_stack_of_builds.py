@@ -450,6 +450,18 @@ def test_entrypoints_that_are_no_scripts(tmp_path: Path) -> None:
     assert "\x1b" not in hostile and "\x07" not in hostile
 
 
+def test_secrets_of_an_image_are_not_told(tmp_path: Path) -> None:
+    script = {"opt/run": b"#!/bin/sh\nexec vllm serve --hf-token word3 $@\n"}
+    config: dict[str, Any] = {
+        "Entrypoint": ["/opt/run", "--api-key"],
+        "Cmd": ["word1", "--api-key=word2"],
+        "Env": ["RAY_ADDRESS=ray://me:word4@head:10001"],
+    }
+    stack = image(tmp_path, BASE, engine(), script, **config)
+    assert of(stack.started).command == ("[REDACTED]", "--api-key=[REDACTED]")
+    assert "word" not in repr((stack.started, stack.pins))
+
+
 def test_the_other_libc(tmp_path: Path) -> None:
     base = {name: content for name, content in BASE.items() if "dpkg" not in name}
     musl: dict[str, Member] = {"lib/ld-musl-aarch64.so.1": b""}

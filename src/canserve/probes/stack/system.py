@@ -12,6 +12,7 @@ from canserve.probes.stack.ground import LIBRARIES, Ground
 from canserve.rules.stack import bound
 from canserve.subjects.stack import Started
 from canserve.trees.names import below, printable, unreadable
+from canserve.trees.secret import hidden, hidden_words
 
 _NAME = re.compile(r"""^PRETTY_NAME=["']?([^"'\n]{1,200})["']?\s*$""", re.MULTILINE)
 _LIBC6 = "Package: libc6\n"
@@ -77,12 +78,13 @@ def _stated_libc(ground: Ground) -> Fact[str | None]:
 
 
 def started(ground: Ground) -> Fact[Started]:
-    """Entrypoint and command of an image, and what its script ends with."""
+    """Entrypoint and command of an image, and what its script ends with; none of the secrets that stand there."""
     config = ground.config
     if config is None:
         return Missing(Cause.UNREACHED, NO_IMAGE, ground.seen("", ground.found.origin))
-    entry = tuple(printable(word, 400) for word in config.entrypoint)
-    command = tuple(printable(word, 400) for word in config.command)
+    words = hidden_words((*config.entrypoint, *config.command))  # an option's value may be in the second
+    shown_words = tuple(printable(word, 400) for word in words)
+    entry, command = shown_words[: len(config.entrypoint)], shown_words[len(config.entrypoint) :]
     shown = f"entrypoint {shlex.join(entry) or 'none'}; command {shlex.join(command) or 'none'}"
     found = Started(entry, command, _script(ground, entry))
     return Known(found, ground.seen("its config", shown) + found.script.evidence)
@@ -105,7 +107,7 @@ def _script(ground: Ground, entry: tuple[str, ...]) -> Fact[str | None]:
     if not text.value.startswith("#!"):
         return Known(None, ground.seen(path, "no script"))
     last = _EXEC.findall(text.value)
-    said_last = printable(last[-1].strip(), 400) if last else None
+    said_last = printable(hidden(last[-1].strip()), 400) if last else None
     return Known(said_last, ground.seen(path, f"exec {said_last}" if said_last else "it ends without exec"))
 
 
@@ -114,6 +116,10 @@ def pins(ground: Ground) -> Fact[Mapping[str, str]]:
     config = ground.config
     if config is None:
         return Missing(Cause.UNREACHED, NO_IMAGE, ground.seen("", ground.found.origin))
-    found = {name: printable(value, 400) for name, value in sorted(config.environment.items()) if bound(name)}
+    found = {
+        name: printable(hidden(value), 400)
+        for name, value in sorted(config.environment.items())
+        if bound(name)
+    }
     shown = ", ".join(f"{name}={value}" for name, value in found.items()) or "none of them binds anything"
     return Known(found, ground.seen("its config", f"{len(config.environment)} variables: {shown}"))
