@@ -203,6 +203,11 @@ def _changes(text: str) -> dict[str, object]:
     return _options(tuple(words), "--what-if")
 
 
+def read_engine_args(texts: tuple[str, ...]) -> dict[str, object]:
+    """Engine options as ``--engine-arg`` takes them."""
+    return _options(texts, "--engine-arg")
+
+
 def _options(texts: tuple[str, ...], flag: str) -> dict[str, object]:
     from canserve.plan.wishes import read_options
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from canserve.subjects.deployment import Site
 
 PROCESSOR = "processor"
-_CLAIM = """ln -s -n -- "$0" "$1" 2>/dev/null || { h=$(readlink -- "$1"); [ "$h" = "$0" ] || { printf '%s\\n' "${h:-$1 cannot be made}"; exit 1; }; }"""
+_CLAIM = (
+    'ln -s -n -- "$0" "$1" 2>/dev/null || { h=$(readlink -- "$1"); '
+    '[ "$h" = "$0" ] || { echo "${h:-$1 cannot be made}"; exit 1; }; }'
+)
 _NOTE = '[ -d "$1" ] || exit 0; umask 022; printf "%s\\n" "$0" >>"$1/audit-$(id -u).log"'
 # Whoever comes later, as whichever user, may make claims; nobody may take away another's.
 _PLACE = 'mkdir -p -m 1777 -- "$0" && [ -d "$0" ] && [ ! -L "$0" ] && [ -w "$0" ]'
@@ -43,10 +46,14 @@ def note(state: str, line: str) -> tuple[str, ...]:
 
 def listening(port: int) -> tuple[str, ...]:
     """Succeeds where something listens on a TCP port."""
-    return ("grep", "-q", "-i", f":{port:04x} [0-9A-F]*:0000 0A", "/proc/net/tcp", "/proc/net/tcp6")
+    return ("grep", "-q", "-s", "-i", _listens(port), "/proc/net/tcp", "/proc/net/tcp6")
 
 
 def free(port: int) -> tuple[str, ...]:
     """Succeeds where nothing listens on a TCP port."""
-    words = " ".join(f"'{word}'" if " " in word else word for word in listening(port))
-    return ("sh", "-c", f"! {words}")
+    return ("sh", "-c", '! grep -q -s -i "$0" /proc/net/tcp /proc/net/tcp6', _listens(port))
+
+
+def _listens(port: int) -> str:
+    """In the kernel's table: the port, nobody on the other side, state 10."""
+    return f":{port:04x} [0-9A-F]*:0000 0A"

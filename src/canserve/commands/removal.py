@@ -9,49 +9,42 @@ GRACE = 20
 
 # The processes of a run: whoever has its name in the environment, and everybody in the sessions of those, as
 # programs that set their title write over their environment. $0: the run; zombies hold nothing and are left out.
-_FIND = """\
-ours() {
-  sessions=" "
-  for f in $(grep -lsF "CANSERVE_RUN=$0." /proc/[0-9]*/environ); do
-    s=; { read -r s <"${f%/environ}/stat"; } 2>/dev/null || continue
-    set -- ${s##*) }; sessions="$sessions$4 "
-  done
-  found=
-  for f in /proc/[0-9]*/stat; do
-    s=; { read -r s <"$f"; } 2>/dev/null || continue
-    set -- ${s##*) }
-    case $sessions in *" $4 "*) [ "$1" = Z ] || { p=${f#/proc/}; found="$found ${p%/stat}"; };; esac
-  done
-}
-gone() { n=$1; while ours && [ -n "$found" ] && [ "$n" -gt 0 ]; do sleep 0.2; n=$((n - 1)); done; [ -z "$found" ]; }
-"""
+_FIND = (
+    'ours() { sessions=" "; for f in $(grep -lsF "CANSERVE_RUN=$0." /proc/[0-9]*/environ); do s=; '
+    '{ read -r s <"${f%/environ}/stat"; } 2>/dev/null || continue; set -- ${s##*) }; sessions="$sessions$4 "; done; '
+    'found=; for f in /proc/[0-9]*/stat; do s=; { read -r s <"$f"; } 2>/dev/null || continue; set -- ${s##*) }; '
+    'case $sessions in *" $4 "*) [ "$1" = Z ] || { p=${f#/proc/}; found="$found ${p%/stat}"; };; esac; done; }; '
+    'gone() { n=$1; while ours && [ -n "$found" ] && [ "$n" -gt 0 ]; do sleep 0.2; n=$((n - 1)); done; '
+    '[ -z "$found" ]; }; '
+)
 assert f"{VARIABLE}=$0." in _FIND
-_END = """\
-grace=$1; ours; [ -n "$found" ] || exit 0
-shm=$(for p in $found; do grep -ho '/dev/shm/[^ ]*' "/proc/$p/maps"; done 2>/dev/null | sort -u)
-kill -TERM $found 2>/dev/null; gone $((grace * 5)) || { kill -KILL $found 2>/dev/null; gone 25; }
-[ -z "$found" ] || { echo "still there:$found"; exit 1; }
-for f in $shm; do grep -qsF "$f" /proc/[0-9]*/maps || rm -f -- "$f"; done"""
-_CONTAINERS = """\
-c=$(%(program)s ps -a -q --filter label=%(label)s) || exit
-[ -z "$c" ] || { %(program)s stop -t %(grace)s $c; %(program)s rm -f -v $c; } >/dev/null
-c=$(%(program)s ps -a -q --filter label=%(label)s) && [ -z "$c" ] || { echo "still there: $c"; exit 1; }"""
-_VOLUMES = """\
-v=$(%(program)s volume ls -q --filter name=^canserve-%(run)s-) || exit
-[ -z "$v" ] || %(program)s volume rm -f $v >/dev/null"""
-_RELEASE = """\
-for l in "$1"/*.lock; do case $(readlink -- "$l") in "$0 "*) rm -f -- "$l" || exit;; esac; done; rm -rf -- "$1/$0\""""
+_END = (
+    'grace=$1; ours; [ -n "$found" ] || exit 0; '
+    'shm=$(for p in $found; do grep -ho "/dev/shm/[^ ]*" "/proc/$p/maps"; done 2>/dev/null | sort -u); '
+    "kill -TERM $found 2>/dev/null; gone $((grace * 5)) || { kill -KILL $found 2>/dev/null; gone 25; }; "
+    '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
+    'for f in $shm; do grep -qsF "$f" /proc/[0-9]*/maps || rm -f -- "$f"; done'
+)
+_CONTAINERS = (
+    'c=$("$0" ps -a -q --filter "label=$1") || exit; '
+    '[ -z "$c" ] || { "$0" stop -t "$2" $c; "$0" rm -f -v $c; } >/dev/null; '
+    'c=$("$0" ps -a -q --filter "label=$1") && [ -z "$c" ] || { echo "still there: $c"; exit 1; }'
+)
+_VOLUMES = 'v=$("$0" volume ls -q --filter "name=$1") || exit; [ -z "$v" ] || "$0" volume rm -f $v >/dev/null'
+_RELEASE = (
+    'for l in "$1"/*.lock; do case $(readlink -- "$l") in "$0 "*) rm -f -- "$l" || exit;; esac; done; '
+    'rm -rf -- "$1/$0"'
+)
 
 
 def containers(program: str, run: str) -> tuple[str, ...]:
     """Stops and removes every container of a run; fails where one is left."""
-    told = {"program": program, "label": f"{RUN_LABEL}={run}", "grace": GRACE}
-    return ("sh", "-c", _CONTAINERS % told)
+    return ("sh", "-c", _CONTAINERS, program, f"{RUN_LABEL}={run}", str(GRACE))
 
 
 def volumes(program: str, run: str) -> tuple[str, ...]:
     """Removes the volumes that were made for a run."""
-    return ("sh", "-c", _VOLUMES % {"program": program, "run": run})
+    return ("sh", "-c", _VOLUMES, program, f"^canserve-{run}-")
 
 
 def processes(run: str) -> tuple[str, ...]:

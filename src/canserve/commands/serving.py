@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from canserve.engines import ray
-from canserve.subjects.deployment import Deployment, Folder, Image, Site
+from canserve.subjects.deployment import Deployment, Folder, Image, Mount, Site
 from canserve.subjects.launch import Process
 
 RUN_LABEL = "canserve.run"
@@ -18,15 +18,16 @@ SHARED_MEMORY = "16g"
 _PINS = "CUDA_VISIBLE_DEVICES"
 """Of no use in a container that is given certain accelerators: they are counted from 0 in there."""
 
-_DETACHED = """\
-b=$1; shift; u=$(umask); umask 077
-exec </dev/null >"$0/log" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
-umask "$u"; echo $$ >"$0/pid"; chmod 644 "$0/pid"
-PATH=$b:$PATH; export PATH; unset LC_ALL; "$@"; c=$?; umask 022; echo $c >"$0/exit\""""
-_WITH_FILES = """\
-n=$1; shift; while [ "$n" -gt 0 ]; do
-while IFS= read -r l; do case $l in [A-Za-z_]*=*) export "${l?}";; esac; done <"$1" || exit; shift; n=$((n - 1)); done
-"""
+_DETACHED = (
+    'b=$1; shift; u=$(umask); umask 077; exec </dev/null >"$0/log" 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; '
+    'umask "$u"; echo $$ >"$0/pid"; chmod 644 "$0/pid"; PATH=$b:$PATH; export PATH; unset LC_ALL; '
+    '"$@"; c=$?; umask 022; echo $c >"$0/exit"'
+)
+"""Whoever may look sees that a process runs and how it ended; what it said, only its own user."""
+_WITH_FILES = (
+    'n=$1; shift; while [ "$n" -gt 0 ]; do while IFS= read -r l; do case $l in [A-Za-z_]*=*) export "$l";; '
+    'esac; done <"$1" || exit; shift; n=$((n - 1)); done; '
+)
 
 
 def container_name(run: str, number: int) -> str:
@@ -65,7 +66,9 @@ def _container(it: Deployment, image: Image, number: int, site: Site) -> tuple[s
         "canserve.machine": site.name,
         "canserve.by": it.operator,
     }
-    environment = {name: value for name, value in process.environment.items() if name != _PINS}
+    environment = {name: value for name, value in process.environment.items() if name != _PINS} | dict(
+        it.given.environment
+    )
     return (
         *(image.program, "run", "--detach", "--pull", "never", "--name", container_name(it.run, number)),
         *_each("--label", (f"{name}={value}" for name, value in labels.items())),
@@ -76,7 +79,7 @@ def _container(it: Deployment, image: Image, number: int, site: Site) -> tuple[s
             if site.rdma and len(it.sites) > 1
             else ()
         ),
-        *_each("--volume", it.given.volumes),
+        *_each("--mount", map(_mount, it.given.mounts)),
         *_each("--env", (f"{name}={value}" for name, value in environment.items())),
         *_each("--env", it.given.secrets),
         *_each("--env-file", it.given.secret_files),
@@ -126,10 +129,11 @@ def _accelerators(program: str, site: Site) -> tuple[str, ...]:
 def _detached(it: Deployment, where: Folder, number: int) -> tuple[str, ...]:
     process = it.processes[number]
     program, *words = ray.kept(process.argv)
+    environment = {**process.environment, **it.given.environment}
     files = it.given.secret_files
     read = (_WITH_FILES, str(len(files)), *files) if files else ("",)
     return (
-        *("env", f"{VARIABLE}={it.run}.", *(f"{name}={value}" for name, value in process.environment.items())),
+        *("env", f"{VARIABLE}={it.run}.", *(f"{name}={value}" for name, value in environment.items())),
         *("setsid", "--fork", "sh", "-c", read[0] + _DETACHED, folder(it.state, it.run, number), *read[1:]),
         *(f"{where.path}/bin", f"{where.path}/bin/{program}", *words),
     )
@@ -137,3 +141,14 @@ def _detached(it: Deployment, where: Folder, number: int) -> tuple[str, ...]:
 
 def _each(flag: str, values: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for value in values for word in (flag, value))
+
+
+def _mount(it: Mount) -> str:
+    """As container engines take it: a line of CSV. ``--volume`` would make a folder where none is."""
+    parts = (
+        "type=bind",
+        f"source={it.source}",
+        f"target={it.target}",
+        *(("readonly",) if it.readonly else ()),
+    )
+    return ",".join(f'"{part}"' if "," in part else part for part in parts)

@@ -27,6 +27,11 @@ def settings(route: Route) -> tuple[str, ...]:
     return ("ssh", *_words(route), "-G", "--", route.destination)
 
 
+def by_hand(route: Route, line: str) -> tuple[str, ...]:
+    """A line of a shell, run over there, as somebody would type it here."""
+    return ("ssh", *_words(route), "--", route.destination, line)
+
+
 def shell(route: Route, connect: int, socket: str | None, jumps: tuple[str, ...] = ()) -> tuple[str, ...]:
     """A POSIX shell over there that reads its script from stdin.
 

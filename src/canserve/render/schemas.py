@@ -9,6 +9,7 @@ from canserve.render.diagnosis_shapes import DiagnoseShape
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
+from canserve.render.run_shapes import DownShape, StatusShape, UpShape
 from canserve.render.shapes import (
     BuildShape,
     CheckListShape,
@@ -22,6 +23,9 @@ SHAPES: dict[str, type] = {
     "check": CheckShape,
     "candidates": CandidatesShape,
     "plan": PlansShape,
+    "up": UpShape,
+    "status": StatusShape,
+    "down": DownShape,
     "build": BuildShape,
     "model": ModelOutputShape,
     "machine": MachineOutputShape,

@@ -67,15 +67,20 @@ class Question:
     ports: tuple[int, ...] = ()
 
 
-def look_for(nodes: Sequence[Node], question: Question, way: Way | None = None) -> tuple[Seen, ...]:
-    """One look at every machine, at the same time. Never raises for what a machine does."""
+def look_for(
+    nodes: Sequence[Node], question: Question, only: Sequence[str] | None = None
+) -> tuple[Seen, ...]:
+    """One look at every machine, at the same time. Never raises for what a machine does.
+
+    ``only``: names of those that are looked at; the others may lie on the way to them.
+    """
     named = {node.name: node for node in nodes}
     sections = tuple(_sections(question))
 
     def look(node: Node) -> Seen:
-        return understood(node.name, asked(node, named, sections, way or Way(), Limits(whole=40)), question)
+        return understood(node.name, asked(node, named, sections, Way(), Limits(whole=40)), question)
 
-    return tuple(fanout(look, nodes, WIDTH))
+    return tuple(fanout(look, [node for node in nodes if only is None or node.name in only], WIDTH))
 
 
 def _sections(it: Question) -> Iterator[Section]:
@@ -92,16 +97,16 @@ def _sections(it: Question) -> Iterator[Section]:
 
 def understood(machine: str, look: Look, question: Question) -> Seen:
     """What a look says."""
-    troubles: list[str] = []
+    troubles: dict[str, str] = {}
     hint = look.trouble.ask or "" if look.trouble is not None else ""
 
     def answer(name: str) -> Answer | None:
         found = look.section(name)
         if not isinstance(found, Answer):
-            troubles.append(found.why)
+            troubles[name] = found.why
             return None
         if found.status not in (0, _NONE):
-            troubles.append(f"{name}: {found.complaint}")
+            troubles[name] = f"{name}: {found.complaint}"
         return found if found.status == 0 else None
 
     told, processes = answer("claims"), answer("processes")
@@ -116,7 +121,8 @@ def understood(machine: str, look: Look, question: Question) -> Seen:
         () if told is None else tuple(_claims(told.text, question.run)),
         tuple(sorted(running, key=lambda one: (one.run, one.process))),
         {} if ports is None else {port: str(port) in open_ports for port in question.ports},
-        troubles[0] if troubles else None,
+        next((why for name, why in troubles.items() if name not in question.programs), None),
+        next((why for name, why in troubles.items() if name in question.programs), None),
         hint,
     )
 

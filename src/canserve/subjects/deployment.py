@@ -46,11 +46,20 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder or file of the machine that a container sees; where it is not there, nothing is made in its place."""
+
+    source: str
+    target: str
+    readonly: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """What is passed on to every process beside what the plan says."""
 
-    volumes: tuple[str, ...] = ()
-    """Folders of the machine, as container engines take them: ``/models:/models:ro``."""
+    mounts: tuple[Mount, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     """Names of variables that every login on the machines has; their values are never seen here."""
     secret_files: tuple[str, ...] = ()
@@ -134,4 +143,6 @@ class Seen:
     """Asked ones: whether something listens there."""
     trouble: str | None = None
     """Why something of it could not be seen; None: all was."""
+    engine_trouble: str | None = None
+    """The same of its container engine: of no concern to who has no containers."""
     hint: str = ""

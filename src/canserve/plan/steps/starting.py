@@ -127,7 +127,7 @@ def _joined(it: Deployment, stage: int) -> Step:
         (word for process in it.processes for word in _after(process.argv, "--address")), "127.0.0.1:6379"
     )
     asked = shlex.join(serving.inside(it, head, ("ray", "status", "--address", address)))
-    argv = ("sh", "-c", f"{asked} | grep -q '{ray.joined(count)}'")
+    argv = ("sh", "-c", f'{asked} | grep -q "{ray.joined(count)}"')
     what = f"not all of {count} accelerators joined Ray within {JOINING:.0f} s"
     return Step("joined", it.processes[head].host, argv, stage, what, head, JOINING)
 

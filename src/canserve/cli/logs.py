@@ -1,0 +1,48 @@
+"""``canserve logs``: what the processes of a deployment wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from canserve.cli.output import Progress, emit, quiet_option
+from canserve.cli.up import state_option
+
+
+@click.command("logs")
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option(
+    "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where to look; else as the journal says."
+)
+@click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
+@click.option(
+    "-n", "--tail", type=click.IntRange(0), default=200, show_default=True, help="Lines of each process."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines come, until Ctrl-C.")
+@state_option
+@quiet_option
+def command(**chosen: Any) -> int:
+    """What a deployment's processes wrote, a rank before each line.
+
+    RUN may be left out where there is one. `canserve diagnose` says what it comes down to.
+
+    \b
+    canserve logs
+    canserve logs 4f2a9c1d -f
+    canserve logs -n 100000 | canserve diagnose -
+
+    Exit codes: 0 something was there, 1 nothing, 2 usage, 4 canserve itself failed.
+    """
+    from canserve.api.running import Sought, logs, one_of
+    from canserve.render.escape import visible
+    from canserve.store.journal import journal
+
+    with journal() as kept:
+        with Progress(chosen["quiet"]):
+            programs = ("podman",) if chosen["podman"] else ()
+            found = one_of(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
+        for line in logs(found, chosen["tail"], chosen["follow"]):
+            who = f"rank {line.ranks}" if line.ranks else f"process {line.process}"
+            emit(f"{visible(line.machine)} {who} | {visible(line.text, 8000)}\n")
+    return 0 if found.running else 1

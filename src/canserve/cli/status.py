@@ -1,0 +1,54 @@
+"""``canserve status``: what deployments there are, and how they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
+from canserve.cli.up import state_option
+
+
+@click.command("status")
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option(
+    "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where to look; else as the journal says."
+)
+@click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
+@state_option
+@format_option("text", "json")
+@quiet_option
+def command(**chosen: Any) -> int:
+    """How deployments are: every process, alive or how it ended.
+
+    Without RUN all that the journal of this machine has open. With --on whatever is found on these machines, also
+    what others started. Machines are only looked at.
+
+    \b
+    canserve status
+    canserve status 4f2a9c1d
+    canserve status --on cluster.toml
+
+    Exit codes: 0 all run, 1 something ended or is gone, 3 something could not be seen, 2 usage, 4 canserve failed.
+    """
+    from canserve.api.running import Sought, status
+    from canserve.render.run_structure import status_output
+    from canserve.store.journal import journal
+
+    with Progress(chosen["quiet"]), journal() as kept:
+        programs = ("podman",) if chosen["podman"] else ()
+        found = status(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
+    shape = status_output(found)
+    if chosen["form"] == "json":
+        from canserve.render.structure import to_json
+
+        emit(to_json(shape))
+    else:
+        from canserve.render.run_text import status_text
+
+        emit(status_text(shape.runs, look()))
+    words = {one.word for one in found}
+    if words & {"partly", "ended", "gone"}:
+        return 1
+    return UNKNOWN if "unknown" in words else 0

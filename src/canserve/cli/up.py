@@ -1,0 +1,170 @@
+"""``canserve up``: put a plan into service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
+from canserve.cli.plan import tokens
+
+if TYPE_CHECKING:
+    from canserve.api.deploying import Prepared, UpReport, UpWishes
+
+CODES = {"up": 0, "starting": UNKNOWN, "failed": 1, "interrupted": 130}
+STATE = "/var/tmp/canserve"  # noqa: S108 - as in subjects/deployment.py, which is loaded when it is used
+
+
+def state_option(function: Any) -> Any:
+    """``--state``."""
+    return click.option(
+        "--state", metavar="PATH", help=f"Where machines keep claims and logs.  [default: {STATE}]"
+    )(function)
+
+
+@click.command("up")
+@click.argument("what", metavar="PLAN|MODEL")
+@click.option("-m", "--on", "on", multiple=True, metavar="MACHINE", help="A machine, or a cluster file.")
+@click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="For a MODEL: a build.")
+@click.option(
+    "--in", "inside", metavar="WHERE", help="docker-daemon:IMAGE, podman:IMAGE or an environment's path."
+)
+@click.option("--context", callback=tokens, metavar="N", help="For a MODEL: tokens of the longest sequence.")
+@click.option("--tp", type=click.IntRange(1), metavar="N", help="For a MODEL: tensor parallel.")
+@click.option("--pp", type=click.IntRange(1), metavar="N", help="For a MODEL: pipeline stages.")
+@click.option(
+    "-e",
+    "--engine-arg",
+    "engine_args",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="For a MODEL: an engine option.",
+)
+@click.option(
+    "--accelerators",
+    type=click.Choice(["nvidia", "amd", "intel", "none"]),
+    help="What containers are given, where machines do not say it.",
+)
+@click.option(
+    "--mount", "mounts", multiple=True, metavar="/THERE:/INSIDE[:rw]", help="A folder for containers."
+)
+@click.option("--hub-cache", metavar="PATH", help="The Hub cache on the machines.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A variable of the logins there.")
+@click.option(
+    "--secret-file", "secret_files", multiple=True, metavar="PATH", help="A file there: NAME=VALUE lines."
+)
+@click.option("--dry-run", is_flag=True, help="Print every command, run none.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=600,
+    show_default=True,
+    metavar="SECONDS",
+    help="Until it listens.",
+)
+@click.option("--keep", is_flag=True, help="Leave standing what failed.")
+@click.option("--force", is_flag=True, help="Although the plan says no.")
+@state_option
+@format_option("text", "json")
+@quiet_option
+def command(**chosen: Any) -> int:
+    """Put a plan into service.
+
+    PLAN is a file that `canserve plan --save` wrote; its first plan is started. For a MODEL the best plan is made
+    first. Every machine is claimed, so that a second operator is told; what fails or is interrupted is taken away
+    again. Exactly what --dry-run prints is run, over your own ssh.
+
+    \b
+    canserve up plan.json --on cluster.toml --dry-run
+    canserve up plan.json --on cluster.toml
+    canserve up /models/Qwen3-8B --on spark-1 --build docker-daemon:vllm/vllm-openai:latest@spark-1
+
+    Exit codes: 0 it listens, 1 it failed, 3 it is still starting, 2 usage, 4 canserve itself failed.
+    """
+    return run(Wanted(**chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one call."""
+
+    what: str
+    on: tuple[str, ...]
+    builds: tuple[str, ...]
+    inside: str | None
+    context: int | None
+    tp: int | None
+    pp: int | None
+    engine_args: tuple[str, ...]
+    accelerators: str | None
+    mounts: tuple[str, ...]
+    hub_cache: str | None
+    secrets: tuple[str, ...]
+    secret_files: tuple[str, ...]
+    dry_run: bool
+    wait: float
+    keep: bool
+    force: bool
+    state: str | None
+    form: str
+    quiet: bool
+
+
+def run(wanted: Wanted) -> int:
+    """Prepare, carry out, print, and give the exit code."""
+    from canserve.api import Options
+    from canserve.api.deploying import Doing, prepare, up
+    from canserve.cli.interrupts import interrupts
+    from canserve.store.journal import journal
+
+    with Progress(wanted.quiet) as progress:
+        prepared = prepare(wanted.what, _wishes(wanted), Options(progress=progress))
+        if wanted.dry_run:
+            emit(_rendered(prepared, None, wanted))
+            return 0
+        with journal() as kept:
+            doing = Doing(kept, wanted.wait, wanted.keep, tell=progress)
+            with interrupts((doing.stop, doing.undoing)):
+                report = up(prepared, doing)
+    emit(_rendered(prepared, report, wanted))
+    return CODES[report.state]
+
+
+def _wishes(wanted: Wanted) -> UpWishes:
+    from canserve.api.deploying import UpWishes
+    from canserve.api.planning import Asked
+    from canserve.cli.plan import read_engine_args
+    from canserve.layout import Fixed
+    from canserve.plan.wishes import Wishes
+
+    options = read_engine_args(wanted.engine_args)
+    fixed = Fixed(wanted.tp, wanted.pp, None, None)
+    wishes = Wishes("latency", wanted.context, None, fixed, any((wanted.tp, wanted.pp)), False, options)
+    return UpWishes(
+        wanted.on,
+        Asked(wanted.on, wanted.builds, None, wishes),
+        wanted.inside,
+        wanted.accelerators,
+        wanted.mounts,
+        wanted.hub_cache,
+        wanted.secrets,
+        wanted.secret_files,
+        wanted.state or STATE,
+        wanted.force,
+    )
+
+
+def _rendered(prepared: Prepared, report: UpReport | None, wanted: Wanted) -> str:
+    from canserve.probes.live import routes
+    from canserve.render.run_structure import up_output
+
+    shape = up_output(prepared, routes(prepared.nodes), report)
+    if wanted.form == "json":
+        from canserve.render.structure import to_json
+
+        return to_json(shape)
+    from canserve.render.run_text import up_text
+
+    return up_text(shape, look())

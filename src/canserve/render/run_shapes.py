@@ -1,0 +1,100 @@
+"""What `canserve up`, `status` and `down` print with --format json; the rules of ``shapes`` hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class StepShape:
+    """One command on one machine."""
+
+    stage: Annotated[int, "All of a stage have succeeded before the next begins."]
+    name: str
+    machine: str
+    process: Annotated[int | None, "The process that it starts or waits for."]
+    argv: tuple[str, ...]
+    line: Annotated[str, "The same, to be pasted here."]
+    patience_s: Annotated[float, "Repeated until it succeeds, for so long; 0: run once."]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningShape:
+    """One process of a deployment."""
+
+    process: int
+    ranks: Annotated[str, "Empty: it only joins machines, or nobody says."]
+    machine: str
+    kind: Literal["container", "process"]
+    name: Annotated[str, "Of the container, or the folder of the process."]
+    alive: Annotated[bool | None, "null: could not be seen."]
+    exit: int | None
+    state: str
+    last_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftShape:
+    """What could not be taken away, or not be asked."""
+
+    machine: str
+    step: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpShape:
+    """Output of `canserve up --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    run: str
+    model: str
+    build: str
+    state: Literal["dry-run", "up", "starting", "failed", "interrupted"]
+    because: str
+    hint: str
+    endpoint: Annotated[str | None, "Machine and port of the API."]
+    steps: tuple[StepShape, ...]
+    processes: tuple[RunningShape, ...]
+    undone: Annotated[bool, "What had begun was taken away again."]
+    left: tuple[LeftShape, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunShape:
+    """One deployment as it is now."""
+
+    run: str
+    model: Annotated[str | None, "null: it is somebody else's, and its machines do not say."]
+    build: str | None
+    operator: str
+    state: Literal["running", "partly", "ended", "gone", "unknown"]
+    journal: Annotated[str | None, "Its state in the journal of this machine; null: it is not in there."]
+    endpoint: Annotated[str | None, "Machine and port of the API."]
+    listens: Annotated[bool | None, "Whether something listens there."]
+    claims: Annotated[tuple[str, ...], "What it holds of which machine."]
+    processes: tuple[RunningShape, ...]
+    gone: Annotated[tuple[int, ...], "Processes that were started and are not there any more."]
+    troubles: tuple[LeftShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusShape:
+    """Output of `canserve status --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    runs: tuple[RunShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DownShape:
+    """Output of `canserve down --format json`."""
+
+    version: Annotated[Literal[1], "Of this format."]
+    run: str
+    state: Literal["dry-run", "down", "left", "nothing"]
+    machines: tuple[str, ...]
+    steps: tuple[StepShape, ...]
+    left: tuple[LeftShape, ...]

@@ -1,0 +1,83 @@
+"""Saved plans, and an engine that is none: a small program under the engine's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from canserve.facts import Cause, Known, Missing
+from canserve.plan.plan import Plan, Plans
+from canserve.render.plan_structure import plans_output
+from canserve.render.structure import to_json
+from canserve.subjects.launch import Process, Start
+from canserve.subjects.parallel import Parallel, Placement, Rank
+
+SERVER = """\
+#!/bin/sh
+# An engine that is none: listens on the port that it is told, and says what it was given.
+echo "starting $0 $*"
+echo "token ${SERVE_TOKEN:-none} variable ${SERVE_VARIABLE:-none}"
+port=
+while [ $# -gt 0 ]; do case $1 in --port) port=$2;; --fail) echo "ValueError: no such model" >&2; exit 7;; esac; shift; done
+exec python3 -c '
+import os, signal, socket, subprocess, sys, time
+from multiprocessing import shared_memory
+held = shared_memory.SharedMemory(create=True, size=4096)
+child = subprocess.Popen(["sleep", "100000"])
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(8)
+print("ready on", sys.argv[1], "memory", held.name, flush=True)
+time.sleep(100000)
+' "$port"
+"""
+
+
+def environment(folder: Path, *names: str) -> str:
+    """An environment with these programs; its path."""
+    programs = folder / "venv" / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (programs / name).write_text(SERVER)
+        (programs / name).chmod(0o755)
+    return str(folder / "venv")
+
+
+def saved(
+    path: Path, processes: Sequence[Process], *, build: str, engine: str = "vllm", model: str = "/models/tiny"
+) -> Path:
+    """A plan in a file, as ``canserve plan --save`` writes it; every process with ranks holds one of each."""
+    ranks = [(number, process.host) for process in processes for number in process.ranks]
+    machines: dict[str, int] = {}
+    placed = []
+    for number, host in sorted(ranks):
+        device = machines.get(host, 0)
+        machines[host] = device + 1
+        placed.append(Rank(number, number, 0, 0, host, device))
+    unknown = Missing(Cause.UNREACHED, "not computed")
+    plan = Plan(
+        model=model,
+        build=build,
+        engine=engine,
+        version="",
+        placement=Placement(Parallel(tp=max(len(placed), 1)), tuple(placed), (1,)),
+        options={},
+        serving=unknown,
+        speed=unknown,
+        start=Known(Start(tuple(processes))),
+        findings=(),
+    )
+    path.write_text(to_json(plans_output(Plans(model, "latency", (plan,)))))
+    return path
+
+
+def server(host: str, port: int, *more: str, ranks: tuple[int, ...] = (0,), **variables: str) -> Process:
+    """One process of a single-host plan."""
+    return Process(host, ranks, ("vllm", "serve", "/models/tiny", "--port", str(port), *more), variables)
+
+
+def told(text: str) -> Mapping[str, Any]:
+    """JSON output."""
+    found: Mapping[str, Any] = json.loads(text)
+    return found
