@@ -115,6 +115,13 @@ def test_names_of_amds_architectures(target: int, name: str) -> None:
     assert gfx(target) == name
 
 
+def test_settings_that_nobody_may_read_are_not_none() -> None:
+    fact = recorded("gb10", nccl_conf=Answer(4, b"NCCL_DEBUG=INFO\n", "", whole=True)).nccl_conf
+    assert isinstance(fact, Missing) and "may not read" in fact.why
+    fact = recorded("gb10", nccl_conf=Answer(1, b"", "", whole=True)).nccl_conf
+    assert isinstance(fact, Known) and fact.value is None
+
+
 def test_a_clock_that_is_off() -> None:
     for ahead, said in ((0, 0), (1, 0), (90, 89), (-90, -89)):
         clock = Answer(0, f"{1796032800 + ahead}\n".encode(), "", whole=True)
@@ -167,6 +174,32 @@ def test_the_hub_cache_read_by_the_script(tmp_path: Path) -> None:
         "org/whole": "",
         f"{tmp_path}/own": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        # Weights in two forms, of which one was fetched.
+        ("have a-1.safetensors|index s|want a-1.safetensors|index p|want a-1.bin", ""),
+        ("have model.safetensors|index pytorch_model.bin.index.json|want a-1.bin", ""),
+        ("have consolidated.safetensors|index s|want a-1.safetensors", ""),
+        ("have q4.gguf|index s|want a-1.safetensors", ""),
+        ("have training_args.bin|index s|want a-1.safetensors", "1 files missing: a-1.safetensors"),
+        # Parts whose index is not there yet say by their names how many there are.
+        ("have m-00001-of-00003.safetensors", "2 files missing: m-00002-of-00003.safetensors"),
+        ("have m-00001-of-00002.gguf|have m-00002-of-00002.gguf", ""),
+        ("have m-00001-of-99999.gguf", ""),
+        ("have model.safetensors|gone tokenizer.json", "1 files missing: tokenizer.json"),
+        ("have a-1.safetensors|index s|want a-1.safetensors|part", ""),
+        ("have model.safetensors|part", "1 downloads unfinished"),
+        ("have config.json|index s", "no weights"),
+    ],
+)
+def test_weights_are_whole_in_one_form_or_another(rows: str, why: str) -> None:
+    lines = ["repo\torg--m", "snapshot\tfeed", *(row.replace(" ", "\t") for row in rows.split("|")), "end"]
+    fact = BY_NAME["cached_models"].parse(seen(BY_NAME["cached_models"], "\n".join(lines).encode()))
+    assert isinstance(fact, Known) and fact.value[0].why == why
+    assert fact.value[0].complete is (why == "")
 
 
 def test_a_port_that_is_taken() -> None:

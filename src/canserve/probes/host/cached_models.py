@@ -12,12 +12,16 @@ from canserve.subjects.host import CachedModel
 from canserve.units import Bytes
 
 WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})(\.(?:safetensors|bin|gguf))")
+"""As transformers and llama.cpp name the parts of one set of weights."""
+_MAX_SHARDS = 1000
+_WHOLE = {"model.safetensors", "consolidated.safetensors", "pytorch_model.bin"}
 _SCRIPT = rf"""{HUB}files() {{
   for f in "$1"/*; do
     if [ -e "$f" ]; then printf 'have\t%s\n' "${{f##*/}}"; elif [ -L "$f" ]; then printf 'gone\t%s\n' "${{f##*/}}"; fi
   done
   for f in "$1"/*.index.json; do
-    [ -f "$f" ] && head -c 20000000 "$f" | grep -oE '"[^"/]+\.(safetensors|bin)"' | sort -u | tr -d '"' | sed 's/^/want	/'
+    [ -f "$f" ] && printf 'index\t%s\n' "${{f##*/}}" && head -c 20000000 "$f" | grep -oE '"[^"/]+\.(safetensors|bin)"' | sort -u | tr -d '"' | sed 's/^/want	/'
   done
 }}
 # A list without its end is none: of more than so many, nothing is told.
@@ -51,22 +55,45 @@ class _Repository:
     revision: str | None = None
     have: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
-    want: set[str] = field(default_factory=set)
+    want: dict[str, set[str]] = field(default_factory=dict)
+    """Weights by the index that names them."""
 
     def model(self) -> CachedModel:
         """The judgement: what is missing, if anything."""
-        lacking = sorted((self.want - self.have) | self.gone)
-        why = ""
-        if self.revision is None:
-            why = "no snapshot"
-        elif lacking:
-            why = f"{len(lacking)} files missing: {lacking[0]}"
-        elif not any(name.endswith(WEIGHTS) for name in self.have):
-            why = "no weights"
-        elif self.parts:
-            why = f"{self.parts} downloads unfinished"
+        why = "no snapshot" if self.revision is None else self._lack()
         size = None if self.size is None else Bytes(self.size * 1024)
         return CachedModel(self.name, None if self.folder else self.revision, size, not why, why)
+
+    def _lack(self) -> str:
+        """A repository may hold its weights in several forms, of which one suffices."""
+        sets = [each for each in (*self.want.values(), *self._shards()) if each]
+        whole = any(each <= self.have for each in sets)
+        if whole or any(name.endswith(WEIGHTS) and not _SHARD.fullmatch(name) for name in self._alone()):
+            lacking = sorted(self.gone)
+        else:
+            nearest = max(sets, key=lambda each: len(each & self.have), default=set())
+            lacking = sorted((nearest - self.have) | self.gone)
+        if lacking:
+            return f"{len(lacking)} files missing: {lacking[0]}"
+        if not any(name.endswith(WEIGHTS) for name in self.have):
+            return "no weights"
+        return f"{self.parts} downloads unfinished" if self.parts and not whole else ""
+
+    def _shards(self) -> list[set[str]]:
+        """Sets whose index is not there, by the names of their parts."""
+        found = {match.groups() for name in self.have if (match := _SHARD.fullmatch(name))}
+        numbers = [(stem, total, end) for stem, total, end in found if 0 < int(total) <= _MAX_SHARDS]
+        sets = [
+            {f"{stem}-{at:05}-of-{total}{end}" for at in range(1, int(total) + 1)}
+            for stem, total, end in numbers
+        ]
+        return [each for each in sets if not any(each & named for named in self.want.values())]
+
+    def _alone(self) -> set[str]:
+        """Files that hold all weights by themselves."""
+        if not self.want and not any(_SHARD.fullmatch(name) for name in self.have):
+            return self.have
+        return self.have & _WHOLE | {name for name in self.have if name.endswith(".gguf")}
 
 
 def cached_models(seen: Seen) -> Fact[tuple[CachedModel, ...]]:
@@ -103,8 +130,10 @@ def _add(to: _Repository, word: str, rest: str) -> None:
             to.have.add(rest)
         case "gone":
             to.gone.add(rest)
-        case "want":
-            to.want.add(rest)
+        case "index":
+            to.want[rest] = set()
+        case "want" if to.want:
+            to.want[next(reversed(to.want))].add(rest)
         case _:
             pass
 

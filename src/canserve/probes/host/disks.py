@@ -29,7 +29,8 @@ one() {{
 r=${{docker_out#*\"DockerRootDir\":\"}}; r=${{r%%\"*}}
 case $r in /*) ;; *) r=/var/lib/docker;; esac
 one docker "$r"
-one podman "${{XDG_DATA_HOME:-$HOME/.local/share}}/containers/storage"
+s=${{XDG_DATA_HOME:-$HOME/.local/share}}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage
+one podman "$s"
 one hub "$h"
 one home "$HOME"
 exit 0"""

@@ -10,6 +10,7 @@ from canserve.probes.host.probe import Probe, Seen
 from canserve.units import Bytes
 
 MAX_FILES = 100
+_UNREADABLE = 4
 _VARIABLES = "(?:NCCL|GLOO|TP|UCX|NVSHMEM)_[A-Z0-9_]{1,60}"
 
 
@@ -42,6 +43,10 @@ def remove_ipc(seen: Seen) -> Fact[bool | None]:
 
 def nccl_conf(seen: Seen) -> Fact[Mapping[str, str] | None]:
     """Settings of NCCL's files; None: there is none."""
+    if seen.answer.status == _UNREADABLE:
+        return seen.missing(
+            Cause.UNAVAILABLE, "this user may not read its nccl.conf", "let this user read it"
+        )
     if seen.answer.status != 0:
         return seen.known(None, "neither /etc/nccl.conf nor ~/.nccl.conf")
     found = re.findall(r"^\s*(NCCL_[A-Z0-9_]{1,60})\s*=\s*([^\n]{0,200})$", seen.answer.text, re.MULTILINE)
@@ -92,7 +97,8 @@ REMOVE_IPC = Probe(
 )
 NCCL_CONF = Probe(
     "nccl_conf",
-    'r=1; for f in /etc/nccl.conf "$HOME/.nccl.conf"; do [ -r "$f" ] && { r=0; cat "$f"; echo; }; done; exit $r',
+    'r=1; for f in /etc/nccl.conf "$HOME/.nccl.conf"; do [ -e "$f" ] || continue\n'
+    f'  [ -r "$f" ] || exit {_UNREADABLE}; r=0; cat "$f"; echo; done; exit $r',
     "/etc/nccl.conf, ~/.nccl.conf",
     nccl_conf,
 )
