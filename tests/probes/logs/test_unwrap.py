@@ -41,6 +41,13 @@ def test_who_said_it_and_when() -> None:
     assert line.mild
     assert unwrap(b"  41.17 x", 1).at.since_start == 41.17
     assert not unwrap(b"ERROR 01-02 00:00:03 [x.py:1] INFO is a word", 1).mild
+    for text in (
+        b"/v/torch/cuda/__init__.py:63: UserWarning: odd",
+        b"WARNING: odd",
+        b"INFO:     10.0.0.1 odd",
+    ):
+        assert unwrap(text, 1).mild
+    assert not unwrap(b"RuntimeError: WARNING: odd", 1).mild
 
 
 def test_numbers_of_processes_are_told_apart_by_what_they_run_in() -> None:

@@ -18,6 +18,10 @@ _CUT_JSON = re.compile(r'^\s*\{"(?:log|message|msg)":\s?"')
 _JSON_TIME = ("time", "timestamp", "ts", "asctime")
 _MILD = re.compile(r".*\b(?:DEBUG|INFO|WARNING|WARN)\b|.*\[[IWDV]\] $|\[?[IW]\d{3,4} ")
 """A wrapping that says so of its line."""
+_MILD_TEXT = re.compile(
+    r"(?:DEBUG|INFO|NOTE|WARN|WARNING)\b ?[:\]]|(?:\S{1,300}:\d{1,7}: )?[A-Z]\w{0,40}Warning: "
+)
+"""A line that says so itself."""
 _CLOCK = r"(\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?"
 
 
@@ -128,8 +132,9 @@ def unwrap(raw: bytes, number: int) -> Line:
         else:
             break
     at = Moment(found.clock, found.since_start)
+    mild = found.mild or _MILD_TEXT.match(text) is not None
     pid = f"{found.unit}/{found.pid}" if found.unit and found.pid else found.pid
-    return Line(number, text, found.process or found.unit, pid, found.rank, at, found.mild)
+    return Line(number, text, found.process or found.unit, pid, found.rank, at, mild)
 
 
 def _shown(text: str) -> str:
