@@ -23,7 +23,8 @@ from canserve.trees.secret import HIDDEN
 FILE = "journal.sqlite"
 FOLDER = "CANSERVE_DATA"
 """The environment variable that names another folder."""
-VERSION = 1
+FORM = 1
+"""Of the tables; raised with every change that older programs would not understand."""
 EXCERPT = 2000
 """Characters of a step's output that are kept."""
 _TOKEN = re.compile(r"\b(hf_|sk-|ghp_|nvapi-|glpat-)[A-Za-z0-9_-]{12,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
@@ -85,9 +86,9 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False, isolation_level=None)
             found = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if found not in (0, VERSION):
-                raise JournalError(f"{self.path} is of version {found}, not {VERSION}")
-            self._db.executescript(f"PRAGMA user_version = {VERSION}; {_TABLES}")
+            if found not in (0, FORM):
+                raise JournalError(f"{self.path} is of form {found}; this canserve knows {FORM}")
+            self._db.executescript(f"PRAGMA user_version = {FORM}; {_TABLES}")
         except (OSError, sqlite3.Error) as error:
             raise JournalError(f"{self.path}: {error}") from error
 
