@@ -163,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.1)  # requests that are sent together are there together
         if stub.has("answers"):
             self.json(500, {"error": {"message": "EngineCore encountered an issue"}})
-        elif stub.has("silent"):
+        elif stub.has("silent") or (stub.has("half") and self.number % 2 == 0):
             time.sleep(30)
         elif stub.has("slow-loris"):
             self.head(200, Content_Type="application/json", Content_Length="100000")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,23 @@ def test_a_count_that_is_only_stale_is_unknown() -> None:
     report = judged("stale")
     assert words(report, "no") == set(), because(report)
     assert words(report, "unknown") == {"cancel-frees-slot"}
+
+
+def test_a_replica_that_hangs_is_one_finding() -> None:
+    with serving("half") as stub:
+        report = verify(stub.url, VerifyWishes(limits=replace(FAST, patience=1.0, total=90.0)))
+    assert words(report, "no") == {"every-rank-alive"}, because(report)
+    assert "streams" in words(report, "unknown") | words(report, "yes")
+
+
+def test_waiting_for_a_start_does_not_use_up_the_time() -> None:
+    with serving("starting") as stub:
+        timer = threading.Timer(4.0, lambda: setattr(stub, "faults", frozenset()))
+        timer.start()
+        limits = replace(FAST, total=3.0, ramp=())
+        report = verify(stub.url, VerifyWishes(limits=limits, wait=30))
+        timer.join()
+    assert "answers" in words(report, "yes"), because(report)
 
 
 def test_a_plan_says_what_to_expect(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from canserve.verify.limits import Clock
 from canserve.verify.reply import Stream, read_all, read_reply
 from canserve.verify.sse import StreamError
 
+_LOST, _LOST_SLACK = 5.0, 8.0
+"""Seconds, and times a first answer, that a request gets where some are lost."""
 _SLACK = 2.0
 """Times what a request should take at most, before it is given up."""
 
@@ -50,9 +52,15 @@ class Asker:
     unit: float = 0.0
     """Seconds of a first, short answer: what silence means depends on how slow the server is."""
 
+    losing: bool = False
+    """Whether some requests were seen to be lost while others were answered."""
+
     def patience(self, ask: Ask) -> float:
         """Seconds after which this request is given up, while there is time."""
-        return max(self.client.limits.patience, _SLACK * self.unit * ask.share)
+        usual = self.client.limits.patience
+        if self.losing:  # that a request may be lost is known: the others are not waited for as long
+            usual = min(usual, max(_LOST, _LOST_SLACK * self.unit))
+        return max(usual, _SLACK * self.unit * ask.share)
 
     def reply(self, ask: Ask, leave_after: int | None = None) -> Fact[Reply]:
         """One chat request. ``leave_after``: hang up after so many pieces of a stream."""

@@ -140,7 +140,7 @@ def opened(root: str, limits: Limits, certificates: str | None) -> httpx.Client:
         context = Settings(certificates=certificates).context(verify=True)
     except (OSError, ssl.SSLError) as error:
         raise UnreachedError(f"--ca: {_words(error)}", "name a file of PEM certificates") from error
-    timeout = httpx.Timeout(limits.patience, connect=limits.connect)
+    timeout = httpx.Timeout(None, connect=limits.connect)  # each request has a deadline of its own
     try:
         wire = Wire(context, _proxy(root), WIDTH)
     except ValueError as error:

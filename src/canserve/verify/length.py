@@ -14,6 +14,8 @@ _CONTROL = 12
 """Sentences of the short prompt that shows whether the model can do this at all."""
 _GUESS = 18.0
 """Tokens of a sentence where the server does not count them."""
+_LEAST_WORDS = 9.0
+"""Words of a sentence: it takes no fewer tokens."""
 _AROUND = 76
 """Tokens of a prompt beside its sentences, as a first guess."""
 _ASIDE = 120
@@ -38,6 +40,8 @@ class Lengths:
     per_sentence: float = _GUESS
     smallest: tuple[int, int] | None = None
     """Sentences and tokens of the shortest prompt: with any longer one it tells what a sentence takes."""
+    measured: bool = False
+    """Whether that comes from two prompts, and not from one and a guess."""
     pace: float = 0.0
     """Seconds a token of the last prompt, answer included."""
     sure: bool = False
@@ -62,10 +66,11 @@ class Lengths:
     def beyond(self) -> Fact[Reply]:
         """A prompt that is longer than the context."""
         tokens = self.context * 1.25 + 300
+        per_sentence = self.per_sentence if self.measured else _LEAST_WORDS
         if tokens > _SENDABLE:
             why = f"a prompt of {tokens:.0f} tokens was not sent, only to be refused"
             return Missing(Cause.UNREACHED, why, ask="send one by hand")
-        hay = haystack(int(tokens / self.per_sentence) + 1, _DEPTHS[0])
+        hay = haystack(int(tokens / per_sentence) + 1, _DEPTHS[0])
         return self.asker.reply(Ask(f"a prompt of about {tokens:.0f} tokens", hay.prompt, 16))
 
     def _one(self, share: float, depth: float) -> LongAsked:
@@ -101,6 +106,7 @@ class Lengths:
             self.per_sentence = max((tokens - _AROUND) / count, 4.0)
         elif count > self.smallest[0]:
             self.per_sentence = max((tokens - self.smallest[1]) / (count - self.smallest[0]), 4.0)
+            self.measured = True
 
     def _missed(self, asked: LongAsked) -> bool:
         reply = asked.reply

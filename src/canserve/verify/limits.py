@@ -52,6 +52,10 @@ class Clock:
     limits: Limits
     start: float = field(default_factory=time.monotonic)
 
+    def restart(self) -> None:
+        """Count from now on: waiting for a server that starts is no part of it."""
+        self.start = time.monotonic()
+
     def left(self) -> float:
         """Seconds left of it."""
         return self.limits.total - (time.monotonic() - self.start)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from canserve.checks.served.check import partly_lost
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.rules.served import Told
 from canserve.subjects.served import Answer, Expected, Listed, Page, Reply, Served, Speeds
@@ -86,6 +87,7 @@ class _Round:
     def _status(self, served: Served) -> Served:
         self.wanted.tell("asking for its models")
         page = self._patiently()
+        self.asker.clock.restart()
         if isinstance(page, Missing):
             return replace(served, page=page)
         listed = status.models(page)
@@ -121,6 +123,7 @@ class _Round:
         """The list of models; of a server that is still starting, when it has started."""
         until = time.monotonic() + self.wanted.wait
         while True:
+            self.asker.clock.restart()
             page = self.asker.page("models", protocol=True)
             starting = isinstance(page, Missing) or page.value.status in {502, 503, 504}
             if not starting or time.monotonic() >= until:
@@ -132,12 +135,19 @@ class _Round:
         tell = self.wanted.tell
         tell("asking what is known")
         known = talk.known(self.asker, rooms)
+        replicas = served.expected.value.replicas if isinstance(served.expected, Known) else 1
+        tell("asking every replica")
+        copies = crowding.copies(self.asker, rooms, max(self.wanted.limits.copies, 4 * replicas), known)
+        self.asker.losing = partly_lost(replace(served, copies=copies)) is not None
+        tell("asking one by one")
         alone = talk.alone(self.asker, rooms)
         tell("asking the same again")
         repeats, streamed = talk.repeats(self.asker, rooms), talk.streamed(self.asker, rooms)
         tell("asking for a few sentences")
         essays = talk.essays(self.asker, rooms)
-        return replace(served, known=known, alone=alone, repeats=repeats, streamed=streamed, essays=essays)
+        return replace(
+            served, copies=copies, known=known, alone=alone, repeats=repeats, streamed=streamed, essays=essays
+        )
 
     def _formats(self, served: Served, rooms: Rooms) -> Served:
         self.wanted.tell("asking for tools, JSON, stop texts")
@@ -155,11 +165,6 @@ class _Round:
 
     def _load(self, served: Served, rooms: Rooms) -> Served:
         tell, limits = self.wanted.tell, self.wanted.limits
-        replicas = served.expected.value.replicas if isinstance(served.expected, Known) else 1
-        tell("asking every replica")
-        served = replace(
-            served, copies=crowding.copies(self.asker, rooms, max(limits.copies, 4 * replicas), served.alone)
-        )
         per_sentence = 18.0
         if isinstance(served.context, Known):
             tell("asking with long prompts")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from canserve.checks.reader import NotApplicable, Reader, UnfoundedYesError, Unread
 from canserve.checks.served.dummy import stated_dummy, suspected_dummy
 from canserve.checks.served.words import say
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.served import NOT_ASKED, Answer, Asked, Refusal, Reply, Served
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
@@ -75,14 +75,6 @@ def _speaking(served: Served, name: str) -> None:
         raise NotApplicable("its answers look like those of dummy weights: see answer-correct")
 
 
-def answered(reader: Reader, fact: Fact[Reply]) -> Answer:
-    """The answer; anything else ends the check as unknown, for its own question has another check."""
-    reply = reader.read(fact)
-    if not isinstance(reply, Answer):
-        raise Unread(Missing(Cause.UNAVAILABLE, f"that question got no answer: {say(reply)}", ask=LOG))
-    return reply
-
-
 def offered(reader: Reader, served: Served, fact: Fact[Reply], what: str) -> Reply:
     """The reply; where the server says that it does not offer this, the check does not apply, unless it is wanted."""
     reply = reader.read(fact)
@@ -91,9 +83,22 @@ def offered(reader: Reader, served: Served, fact: Fact[Reply], what: str) -> Rep
     return reply
 
 
-def unanswered(reply: Reply, fix: str = LOG) -> No:
-    """The no for a reply that is no answer."""
-    return No(f"it got no answer: {say(reply)}", fix)
+def unanswered(served: Served, reply: Reply) -> Verdict:
+    """The verdict for a reply that is no answer: a no, unless every other request is lost in the same way."""
+    if (elsewhere := partly_lost(served)) is not None:
+        return Unknown(
+            f"it got no answer ({say(reply)}), and neither did {elsewhere}", "see every-rank-alive"
+        )
+    return No(f"it got no answer: {say(reply)}", LOG)
+
+
+def partly_lost(served: Served) -> str | None:
+    """How many copies of one question were lost while others were answered; None: none, or all."""
+    if not isinstance(served.copies, Known):
+        return None
+    replies = served.copies.value.replies
+    lost = sum(not isinstance(reply, Answer) for reply in replies)
+    return f"{lost} of {len(replies)} copies of one question" if 0 < lost < len(replies) else None
 
 
 def answers_in(*facts: Fact[tuple[Asked, ...]]) -> Iterator[tuple[str, Answer, tuple[Evidence, ...]]]:

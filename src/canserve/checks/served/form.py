@@ -24,7 +24,7 @@ def streams(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``streams``."""
     reply = reader.read(served.streamed)
     if not isinstance(reply, Answer):
-        return unanswered(reply)
+        return unanswered(served, reply)
     pieces = len(reply.arrivals)
     if not reply.ended:
         return No(f"its stream ends without [DONE] after {pieces} pieces", LOG)
@@ -75,7 +75,7 @@ def stop(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``stop-honoured``."""
     reply = reader.read(served.stop)
     if not isinstance(reply, Answer):
-        return unanswered(reply)
+        return unanswered(served, reply)
     if "5" in after_reasoning(reply) and reply.text:
         return No(f"it goes on past the stop text: {short(reply.text)}", LOG)
     if "4" in reply.text or (reply.reasoning and not reply.text and reply.finish == "stop"):
@@ -109,7 +109,7 @@ def logprobs(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``logprobs-sane``."""
     reply = offered(reader, served, served.chances, "logprobs")
     if not isinstance(reply, Answer):
-        return unanswered(reply)
+        return unanswered(served, reply)
     if reply.chances is None:
         if "logprobs" not in served.wants:
             raise NotApplicable("the server leaves them out; --expect logprobs makes that a no")

@@ -8,7 +8,7 @@ from canserve.checks.reader import NotApplicable, Reader
 from canserve.checks.served.check import ServedCheck, offered, spoken, unanswered
 from canserve.checks.served.texts import fits, spoken_part
 from canserve.checks.served.words import say, short
-from canserve.facts import Fact, Known
+from canserve.facts import Known
 from canserve.rules.served import marks_in
 from canserve.subjects.served import Answer, Reply, Served
 from canserve.verdict import No, Unknown, Verdict, Yes
@@ -66,26 +66,31 @@ def closed(reader: Reader, served: Served) -> Verdict:
 
 def tool(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``tool-call-parsed``."""
-    return _call(offered(reader, served, served.tool, "tools"))
+    return _call(served, offered(reader, served, served.tool, "tools"))
 
 
 def tool_streamed(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``tool-call-streamed``."""
     reply = offered(reader, served, served.tool_streamed, "tools")
-    verdict = _call(reply)
-    if isinstance(verdict, Unknown) and isinstance(reply, Answer) and _called(served.tool):
+    verdict = _call(served, reply)
+    if isinstance(verdict, Unknown) and isinstance(reply, Answer) and _called(served):
         reader.cite(served.tool.evidence)
         return No(f"streamed, the same question calls no tool: {say(reply)}", _PARSER)
     return verdict
 
 
-def _called(fact: Fact[Reply]) -> bool:
-    return isinstance(fact, Known) and isinstance(fact.value, Answer) and isinstance(_call(fact.value), Yes)
+def _called(served: Served) -> bool:
+    fact = served.tool
+    return (
+        isinstance(fact, Known)
+        and isinstance(fact.value, Answer)
+        and isinstance(_call(served, fact.value), Yes)
+    )
 
 
-def _call(reply: Reply) -> Verdict:
+def _call(served: Served, reply: Reply) -> Verdict:
     if not isinstance(reply, Answer):
-        return unanswered(reply)
+        return unanswered(served, reply)
     if not reply.calls:
         if marks_in("tool", reply.text) or (CALLED in reply.text and "{" in reply.text):
             return No(f"the call stands in the text, nothing has read it: {short(reply.text)}", _PARSER)
@@ -110,7 +115,7 @@ def schema(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``schema-kept``."""
     reply = offered(reader, served, served.schema, "schema")
     if not isinstance(reply, Answer):
-        return unanswered(reply)
+        return unanswered(served, reply)
     if reply.finish == "length":
         return Unknown(f"the answer was cut: {say(reply)}", "ask by hand, with more room")
     said = spoken_part(reply)

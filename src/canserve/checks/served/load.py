@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from canserve.checks.reader import Reader
-from canserve.checks.served.check import LOG, ServedCheck, unanswered
+from canserve.checks.served.check import LOG, ServedCheck, partly_lost, unanswered
 from canserve.checks.served.texts import after_reasoning, cut, endless, garbled, right
 from canserve.checks.served.words import say, short
 from canserve.facts import Missing
 from canserve.rules.questions import named
-from canserve.subjects.served import Answer, Copies, LongAsked, Refusal, Reply, Served, Silence
+from canserve.subjects.served import Answer, Broken, Copies, LongAsked, Refusal, Reply, Served, Silence
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 _ORDERLY = frozenset({429, 503})
@@ -26,7 +26,7 @@ def long(reader: Reader, served: Served) -> Verdict:
     found: list[LongAsked] = []
     for share in shares:
         tries = [one for one in long_ones if one.share == share]
-        verdict = _share(reader, tries)
+        verdict = _share(reader, served, tries)
         if verdict is None:
             found.append(next(one for one in tries if _found(one)))
             continue
@@ -41,7 +41,7 @@ def long(reader: Reader, served: Served) -> Verdict:
     return Yes(f"the sentence is found in {', '.join(said)} of {reader.read(served.context)}")
 
 
-def _share(reader: Reader, tries: list[LongAsked]) -> Verdict | None:
+def _share(reader: Reader, served: Served, tries: list[LongAsked]) -> Verdict | None:
     """What speaks against one share of the context; None: the sentence was found."""
     first = tries[0]
     where = f"at {first.share:.0%} of the context"
@@ -51,10 +51,10 @@ def _share(reader: Reader, tries: list[LongAsked]) -> Verdict | None:
             return Unknown(f"{where}: {one.reply.why}", one.reply.ask or LOG)
         reply = one.reply.value
         if not isinstance(reply, Answer):
-            return No(
-                f"{where} the prompt got no answer: {say(reply)}",
-                "start it with a shorter context, or find out why",
-            )
+            if partly_lost(served) is not None:
+                return unanswered(served, reply)
+            fix = "start it with a shorter context, or find out why"
+            return No(f"{where} the prompt got no answer: {say(reply)}", fix)
         if one.needle in reply.said:
             return None
         if cut(reply) and not endless(reply.said):
@@ -108,6 +108,8 @@ def too_long(reader: Reader, served: Served) -> Verdict:
                 f"a prompt that is longer than {context} tokens was silently cut to {tokens}",
                 "switch cutting off where it is started",
             )
+        case Silence() | Broken() if partly_lost(served) is not None:
+            return unanswered(served, reply)
         case _:
             return No(
                 f"a prompt that is longer than {context} tokens is not refused in words: {say(reply)}", LOG
@@ -118,9 +120,10 @@ def cancel(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``cancel-frees-slot``."""
     it = reader.read(served.cancelled)
     if not isinstance(it.next, Answer):
-        return No(
-            f"after {it.streams} streams were left, a short question got no answer: {say(it.next)}", LOG
-        )
+        if partly_lost(served) is not None:
+            return unanswered(served, it.next)
+        said = f"after {it.streams} streams were left, a short question got no answer: {say(it.next)}"
+        return No(said, LOG)
     if it.before is None or it.after is None or it.during is None:
         return Unknown("the server does not say how many requests it runs", "switch its metrics on")
     if it.during <= it.before:
@@ -150,6 +153,8 @@ def overload(reader: Reader, served: Served) -> Verdict:
         f"{many} {kind}" for kind, many in count.most_common()
     )
     fix = "limit what it takes at once, and let it refuse the rest (429 or 503)"
+    if (bad or not isinstance(crowd.afterwards, Answer)) and partly_lost(served) is not None:
+        return unanswered(served, bad[0] if bad else crowd.afterwards)
     if not isinstance(crowd.afterwards, Answer):
         return No(f"{said}; and afterwards a question got no answer: {say(crowd.afterwards)}", fix)
     if bad:
@@ -179,7 +184,7 @@ def ranks(reader: Reader, served: Served) -> Verdict:
     lost = [reply for reply in it.replies if not isinstance(reply, Answer)]
     good = [reply for reply in it.replies if isinstance(reply, Answer)]
     if lost and not good:
-        return unanswered(lost[0])
+        return No(f"it got no answer: {say(lost[0])}", LOG)
     if lost:
         why = f"{len(lost)} of {len(it.replies)} copies of one question got no answer, the others did: {say(lost[0])}"
         return No(why, "a replica or a rank of it does not work: canserve diagnose LOGS, one file a rank")

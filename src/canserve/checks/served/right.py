@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from canserve.checks.reader import NotApplicable, Reader
-from canserve.checks.served.check import LOG, ServedCheck, answers_in, spoken
+from canserve.checks.served.check import LOG, ServedCheck, answers_in, partly_lost, spoken, unanswered
 from canserve.checks.served.dummy import suspected_dummy
 from canserve.checks.served.texts import cut, endless, loop, right, speaks, spoken_part, strangers
 from canserve.checks.served.words import say, short
@@ -72,6 +72,8 @@ def batch(reader: Reader, served: Served) -> Verdict:
     asked, alone = reader.read(served.known), reader.read(served.alone)
     lost = [each for each in asked if not isinstance(each.reply, Answer)]
     fix = "try it with fewer sequences at once, or without the features that batches bring (graphs, prefix cache)"
+    if lost and partly_lost(served) is not None:
+        return unanswered(served, lost[0].reply)
     if lost:
         return No(
             f"{len(lost)} of {len(asked)} questions asked at once got no answer: {say(lost[0].reply)}", fix
