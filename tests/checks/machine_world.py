@@ -77,7 +77,7 @@ def gpu(held: int = 0, **changed: Any) -> Accelerator:
 
 
 def image(digest: str = ID, name: str = "engine:1") -> HeldImage:
-    return HeldImage("docker", digest, (name,), (), Bytes(GIB), None, "arm64", None)
+    return HeldImage("docker", digest, (name,), (f"engine@{digest}",), Bytes(GIB), (digest,), "arm64", None)
 
 
 def environment(**versions: str) -> Environment:

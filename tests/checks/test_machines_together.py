@@ -45,6 +45,7 @@ def shm(size: int, free: int) -> Disk:
     return Disk("shm", "/dev/shm", "/dev/shm", Bytes(size), Bytes(free))
 
 
+PODMAN = ContainerEngine("podman", "5.4.2", "unknown", "never used", None, None, (), ())
 OTHER = "sha256:" + "7d" * 32
 CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("reachable", {}, "yes", "head, second"),
@@ -53,6 +54,14 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("container-engine-usable", {"container_engines": engine("permission denied")}, "no", "permission denied"),
     ("container-engine-usable", {"container_engines": engine("down")}, "no", "second: docker: down"),
     ("container-engine-usable", {"container_engines": engine("not answering")}, "unknown", "not answering"),
+    # Another engine that was not asked may well do.
+    ("container-engine-usable", {"container_engines": (*engine("down"), PODMAN)}, "unknown", "podman: unknown (never used)"),
+    (
+        "container-engine-usable",
+        {"container_engines": (*engine("down"), replace(PODMAN, state="permission denied"))},
+        "no",
+        "docker: down; podman: permission denied",
+    ),
     ("container-engine-usable", {"container_engines": engine("usable"), "containers": ()}, "unknown", "neither"),
     ("container-engine-usable", {"container_engines": engine("usable")}, "yes", "a container with accelerators runs"),
     ("container-engine-usable", {"container_engines": ()}, "yes", "docker 28.3.3"),
@@ -79,6 +88,13 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("interfaces-agree", {"nccl_conf": {"NCCL_SOCKET_IFNAME": "^docker,lo"}}, "yes", "all are on"),
     ("interfaces-agree", {"network_environment": {"GLOO_SOCKET_IFNAME": "enP7s7"}}, "no", "GLOO_SOCKET_IFNAME=enP7s7"),
     ("interfaces-agree", {"network_environment": {"GLOO_SOCKET_IFNAME": "enp1s0f0np0"}}, "yes", "all are on"),
+    ("interfaces-agree", {"network_environment": {"NCCL_SOCKET_IFNAME": "", "GLOO_SOCKET_IFNAME": ""}}, "yes", "all are on"),
+    ("interfaces-agree", {"network_environment": {"NCCL_SOCKET_IFNAME": "$(first)"}}, "unknown", "a shell fills in"),
+    ("rdma-usable", {"network_environment": {"NCCL_IB_HCA": "$HCA"}}, "unknown", "a shell fills in"),
+    ("rdma-usable", {"network_environment": {"NCCL_IB_HCA": ""}}, "yes", "rocep1s0f0"),
+    ("rdma-usable", {"nccl_conf": {"NCCL_IB_DISABLE": "1"}}, "no", "NCCL_IB_DISABLE=1: ranks talk over TCP"),
+    ("rdma-usable", {"nccl_conf": {"NCCL_IB_DISABLE": "0"}}, "yes", "rocep1s0f0"),
+    ("gid-agrees", {"network_environment": {"NCCL_IB_GID_INDEX": "${GID:-3}"}}, "unknown", "a shell fills in"),
     ("interfaces-agree", {"network_environment": missing()}, "yes", "all are on"),
     ("gid-agrees", {"network_environment": {"NCCL_IB_GID_INDEX": "0"}}, "no", "the login's environment sets"),
     ("interfaces-agree", {"interfaces": missing()}, "unknown", "it failed"),
@@ -158,6 +174,10 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
     ("image-same-digest", {"images": (image(OTHER),)}, "no", "engine:1 is not the same everywhere"),
     ("image-same-digest", {"images": (image(OTHER, "other:1"),)}, "skipped", "on one machine only"),
     ("image-same-digest", {"images": missing()}, "unknown", "it failed"),
+    # An engine that keeps manifests names the same image otherwise.
+    ("image-same-digest", {"images": (replace(image(OTHER), layers=image().layers),)}, "unknown", "the same layers everywhere"),
+    ("image-same-digest", {"images": (replace(image(OTHER), layers=(OTHER,)),)}, "no", "is not the same everywhere"),
+    ("image-same-digest", {"images": (replace(image(OTHER), repository_digests=image().repository_digests),)}, "yes", "was pulled as sha256:5c"),
     ("weights-same-content", {}, "yes", "Qwen/Qwen3-8B"),
     ("weights-same-content", {"cached_models": (model("def"),)}, "no", "different revisions: head abc, second def"),
     ("weights-same-content", {"cached_models": (model(why="1 files missing: b"),)}, "no", "1 files missing: b on second"),

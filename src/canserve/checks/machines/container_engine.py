@@ -23,11 +23,12 @@ def _usable(reader: Reader, node: Node) -> Verdict:
     usable = [engine for engine in engines if engine.state == "usable"]
     if usable:
         return _with_accelerators(reader, node, usable)
-    first = engines[0]
-    said = f"{first.name}: {first.state}" + (f" ({first.why})" if first.why else "")
-    if first.state in FIXES:
-        return No(said, FIXES[first.state].format(first.name))
-    return Unknown(said, f"try there: {first.name} info")
+    # One that may do and was not asked, or did not answer, leaves it open whatever the others said.
+    untold = [engine for engine in engines if engine.state not in FIXES]
+    said = "; ".join(f"{one.name}: {one.state}" + (f" ({one.why})" if one.why else "") for one in engines)
+    if untold:
+        return Unknown(said, f"try there: {untold[0].name} info")
+    return No(said, ", or ".join(FIXES[one.state].format(one.name) for one in engines))
 
 
 def _with_accelerators(reader: Reader, node: Node, usable: list[ContainerEngine]) -> Verdict:

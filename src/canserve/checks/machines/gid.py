@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from canserve.checks.machines.pinned import settings
+from canserve.checks.machines.pinned import settings, unsaid
 from canserve.checks.machines.question import ClusterCheck, each
 from canserve.checks.machines.rdma import active
 from canserve.checks.reader import NotApplicable, Reader
@@ -62,6 +62,8 @@ def _own(reader: Reader, node: Node) -> Verdict:
             f"give its interface one on {node.name}: {names}",
         )
     pinned = settings(reader, node).get(SETTING)
+    if pinned is not None and (said := unsaid(node.name, SETTING, pinned)) is not None:
+        return said
     good = sorted({gid.index for gids in have.values() for gid in gids})
     if pinned is not None and pinned.value.isdigit() and int(pinned.value[:6]) not in good:
         return No(

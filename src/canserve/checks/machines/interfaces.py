@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from canserve.checks.machines.network import SETTING, Network, network
-from canserve.checks.machines.pinned import picks, settings
+from canserve.checks.machines.pinned import allows, settings, unsaid
 from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.reader import Reader
 from canserve.subjects.cluster import Cluster
@@ -38,23 +38,22 @@ def agree(reader: Reader, cluster: Cluster) -> Verdict:
     return Yes(f"all are on {networks.pop()}: {said}", needs)
 
 
-def _pinned(reader: Reader, cluster: Cluster, found: Network) -> No | None:
-    """A setting of the collective library that leads elsewhere."""
+def _pinned(reader: Reader, cluster: Cluster, found: Network) -> No | Unknown | None:
+    """A setting of the collective library that leads elsewhere, or may."""
+    doubt: Unknown | None = None
     for node in cluster.nodes:
         name = found.ends[node.name].interface.name
         for variable, setting in settings(reader, node).items():
-            if variable not in SETTINGS or _allows(variable, setting.value, name):
+            if variable not in SETTINGS or allows(variable, setting.value, name):
+                continue
+            if (said := unsaid(node.name, variable, setting)) is not None:
+                doubt = Unknown(f"{node.name}: {said.because}", said.ask)
                 continue
             return No(
                 f"{node.name}: {setting.where} sets {variable}={setting.value}, but the machines are joined over {name}",
                 f"correct {variable} in {setting.where} of {node.name}",
             )
-    return None
-
-
-def _allows(variable: str, value: str, name: str) -> bool:
-    """NCCL's takes beginnings of names, the others whole ones."""
-    return picks(value, name) if variable == SETTING else name in {word.strip() for word in value.split(",")}
+    return doubt
 
 
 INTERFACES = ClusterCheck(

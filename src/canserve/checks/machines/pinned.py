@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from canserve.checks.reader import Reader
 from canserve.subjects.cluster import Node
+from canserve.verdict import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,38 @@ class Setting:
 
 
 def settings(reader: Reader, node: Node) -> Mapping[str, Setting]:
-    """Settings of the collective libraries on a machine; a variable wins over the file."""
+    """Settings of the collective libraries on a machine; a variable wins over the file.
+
+    An empty one sets nothing, for any of the libraries.
+    """
     conf = reader.try_read(node.machine.nccl_conf) or {}
     variables = reader.try_read(node.machine.network_environment) or {}
-    return {
+    found = {
         **{name: Setting(value, "nccl.conf") for name, value in conf.items()},
         **{name: Setting(value, "the login's environment") for name, value in variables.items()},
     }
+    return {name: it for name, it in found.items() if it.value}
+
+
+def unsaid(name: str, variable: str, setting: Setting) -> Unknown | None:
+    """Of a setting whose value a shell fills in: what it is does not stand there."""
+    if not set(setting.value) & _FILLED_IN:
+        return None
+    return Unknown(
+        f"{setting.where} sets {variable}={setting.value}, which a shell fills in",
+        f"look on {name} what it is in a new login: printenv {variable}",
+    )
+
+
+_FILLED_IN = frozenset("$`(;&|")
+"""Text of a shell that is more than a value."""
+
+
+def allows(variable: str, value: str, name: str) -> bool:
+    """Whether a variable lets an interface be used: NCCL's takes beginnings of names, the others whole ones."""
+    if variable == "NCCL_SOCKET_IFNAME":
+        return picks(value, name)
+    return name in {word.strip() for word in value.split(",")}
 
 
 def picks(setting: str, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from canserve.checks.machines.pinned import picks, settings
+from canserve.checks.machines.pinned import picks, settings, unsaid
 from canserve.checks.machines.question import ClusterCheck, each
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.subjects.cluster import Cluster, Node
@@ -10,6 +10,7 @@ from canserve.subjects.host import RdmaPort
 from canserve.verdict import No, Verdict, Yes
 
 SETTING = "NCCL_IB_HCA"
+OFF = "NCCL_IB_DISABLE"
 
 
 def active(ports: tuple[RdmaPort, ...]) -> tuple[RdmaPort, ...]:
@@ -34,7 +35,13 @@ def _usable(reader: Reader, node: Node) -> Verdict:
         return No(
             f"no RDMA port has a link: {said}", f"connect a cable, or bring its interface up on {node.name}"
         )
-    pinned = settings(reader, node).get(SETTING)
+    found = settings(reader, node)
+    for variable in (OFF, SETTING):
+        if variable in found and (unclear := unsaid(node.name, variable, found[variable])) is not None:
+            return unclear
+    if (off := found.get(OFF)) is not None and off.value != "0":
+        return No(f"{off.where} sets {OFF}={off.value}: ranks talk over TCP", f"remove {OFF} on {node.name}")
+    pinned = found.get(SETTING)
     chosen = [port for port in up if pinned is None or picks(pinned.value, port.device)]
     if not chosen and pinned is not None:
         return No(
