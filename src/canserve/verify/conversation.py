@@ -53,6 +53,10 @@ class Rooms:
     thinking: bool
     context: int | None
 
+    def share(self, plain: int) -> float:
+        """How much longer than the first answer one of so many tokens may take; reasoning was in that one too."""
+        return 2.0 if self.thinking else max(plain / _FIRST, 1.0)
+
     def of(self, plain: int) -> int:
         """Of an answer that is ``plain`` tokens long without reasoning."""
         wanted = plain + THINKING_ROOM if self.thinking else plain
@@ -75,13 +79,13 @@ def thinks(reply: Fact[Reply]) -> bool:
 
 def known(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
     """All questions with known answers, at once."""
-    return _together(asker, questions("fact"), rooms.of(ROOM), "at once")
+    return _together(asker, questions("fact"), rooms, "at once")
 
 
 def alone(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
     """Some of them again, one after the other."""
     chosen = [each for each in questions("fact") if each.alone]
-    replies = [asker.reply(_fact(each, rooms.of(ROOM), "alone")) for each in chosen]
+    replies = [asker.reply(_fact(each, rooms, "alone")) for each in chosen]
     return gathered(chosen, replies)
 
 
@@ -89,7 +93,7 @@ def essays(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
     """A few sentences each, as the server samples by itself."""
     chosen = questions("essay")
     room = rooms.of(ESSAY_ROOM)
-    share = len(chosen) * room / _FIRST
+    share = len(chosen) * rooms.share(ESSAY_ROOM)
     asks = [Ask(f"text, {each.name}", each.ask, room, temperature=None, share=share) for each in chosen]
     return gathered(chosen, fanout(asker.reply, asks, len(asks)))
 
@@ -97,7 +101,10 @@ def essays(asker: Asker, rooms: Rooms) -> Fact[tuple[Asked, ...]]:
 def repeats(asker: Asker, rooms: Rooms) -> Fact[tuple[Reply, ...]]:
     """One prompt several times at temperature 0, one after the other."""
     prompt = "Write two sentences about the sea."
-    looked = [asker.reply(Ask(f"same prompt, {turn + 1}", prompt, rooms.of(48))) for turn in range(REPEATS)]
+    looked = [
+        asker.reply(Ask(f"same prompt, {turn + 1}", prompt, rooms.of(48), share=rooms.share(48)))
+        for turn in range(REPEATS)
+    ]
     return joined(looked)
 
 
@@ -134,12 +141,13 @@ def chances(asker: Asker, rooms: Rooms) -> Fact[Reply]:
     return asker.reply(Ask("logprobs", questions("fact")[0].ask, min(rooms.of(8), 64), more=more))
 
 
-def _fact(question: Question, room: int, how: str, share: float = 1.0) -> Ask:
-    return Ask(f"{question.name}, {how}", question.ask, room, share=share * room / _FIRST)
+def _fact(question: Question, rooms: Rooms, how: str, at_once: int = 1) -> Ask:
+    share = at_once * rooms.share(ROOM)
+    return Ask(f"{question.name}, {how}", question.ask, rooms.of(ROOM), share=share)
 
 
-def _together(asker: Asker, chosen: Sequence[Question], room: int, how: str) -> Fact[tuple[Asked, ...]]:
-    asks = [_fact(each, room, how, len(chosen)) for each in chosen]
+def _together(asker: Asker, chosen: Sequence[Question], rooms: Rooms, how: str) -> Fact[tuple[Asked, ...]]:
+    asks = [_fact(each, rooms, how, len(chosen)) for each in chosen]
     return gathered(chosen, fanout(asker.reply, asks, len(asks)))
 
 
