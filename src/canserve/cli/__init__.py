@@ -19,6 +19,7 @@ COMMANDS = (
     "status",
     "logs",
     "down",
+    "distribute",
     "verify",
     "since",
     "matrix",

@@ -135,7 +135,8 @@ def take_image(job: dict[str, Any]) -> None:
             clear(folder)
         raise
     clear(folder)
-    lock.close()
+    os.unlink(lock.name)
+    os.rmdir(folder)
     say(done={"wire": frames.count, "got": counter.got, "said": said})
 
 

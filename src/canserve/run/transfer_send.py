@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 from canserve.run.transfer_digests import Digests
-from canserve.run.transfer_wire import BLOCK, Failed, Out, connected, order, say, watch_operator
+from canserve.run.transfer_wire import BLOCK, Failed, Out, Unreached, connected, order, say, watch_operator
 
 INCOMING = ".canserve-incoming"
 MOST_FILES = 200_000
@@ -81,7 +81,7 @@ def ways(plan: dict[str, Any]) -> list[Out]:
             found.append(Out(connected(plan["to"]).detach(), width))
         except OSError as error:
             why = error.strerror or str(error)
-            raise Failed(f"{plan['to'][0]}:{plan['to'][1]} is not reached: {why}") from None
+            raise Unreached(f"{plan['to'][0]}:{plan['to'][1]} is not reached: {why}") from None
     return found
 
 

@@ -225,7 +225,7 @@ class Folder:
         return {
             "digest": "sha256:" + whole.hexdigest(),
             "files": len(self.moved),
-            "same": len(self.files) - len(self.moved),
+            "same": len(self.settled) - len(self.moved),
         }
 
     def link(self, name: str, to: str) -> None:

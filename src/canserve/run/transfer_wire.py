@@ -34,6 +34,10 @@ class Failed(Exception):  # noqa: N818 - an outcome that is told to the other si
     """Why this copy ends here, in one line."""
 
 
+class Unreached(Failed):
+    """The way to the other machine is not open."""
+
+
 class Cut(Failed):
     """The connection ended before all had come."""
 
@@ -235,6 +239,6 @@ class Door:
                 found.append(way)
             except OSError:
                 if time.monotonic() > end:
-                    raise Cut(f"the sending machine did not come to port {self.port}") from None
+                    raise Unreached(f"the sending machine did not come to port {self.port}") from None
         self.socket.close()
         return found

@@ -1,0 +1,123 @@
+"""With what something is copied, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from canserve.commands.ssh import Route
+from canserve.plan.roads import Leg, Road, eta
+from canserve.run.transfer_talk import TransferError, far, follow, secret
+from canserve.subjects.cluster import Node
+from canserve.units import Bytes
+
+ATTEMPTS = 4
+PAUSE = 2.0
+"""Seconds before another attempt, times the attempts so far."""
+NOTHING = Bytes(0)
+WIDTH = 4
+"""Connections between two machines at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What became of one thing on one machine."""
+
+    what: str
+    machine: str
+    road: Road
+    source: str | None
+    """The machine it came from."""
+    moved: Bytes = NOTHING
+    """What passed over the network."""
+    seconds: float = 0.0
+    digest: str | None = None
+    """Verified on that machine."""
+    note: str = ""
+    problem: str | None = None
+    """Why it is not there; None: it is."""
+    argv: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Commands by machine: what is run, or with a dry run would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """With what something is copied."""
+
+    nodes: Mapping[str, Node]
+    routes: Mapping[str, Route]
+    tell: Callable[[str], None] = lambda _: None
+    dry: bool = False
+    broken: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Pairs of machines between which no direct way was found, and why."""
+
+    def route(self, name: str) -> Route | None:
+        """To a machine; None: it is this one."""
+        return self.routes.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One copy, as both programs are told of it."""
+
+    what: str
+    send: Mapping[str, Any]
+    take: Mapping[str, Any]
+    settle: Callable[
+        [Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any], int | None]
+    ]
+    """From what the sender and the taker said at first to both their orders, and to the bytes that will come.
+    Raises TransferError where it cannot succeed."""
+    width: int = 1
+
+
+def carried_over(job: Job, leg: Leg, hands: Hands) -> tuple[dict[str, Any], Road, str]:
+    """Carry out a leg, on after every cut: what the taker says, by which road it came, a remark. Raises TransferError."""
+    assert leg.source is not None
+    road, remark = leg.road, ""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return _once(job, leg, road, hands), road, remark
+        except TransferError as error:
+            if error.kind == "Unreached" and road == "direct":
+                road, remark = "through", f"not straight: {error}"
+                continue
+            if error.kind not in {"Cut", "Unreached"} or attempt == ATTEMPTS:
+                raise
+            hands.tell(f"{job.what} to {leg.to}: {error}; going on from there")
+            time.sleep(PAUSE * attempt)
+
+
+def _once(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
+    """One attempt."""
+    assert leg.source is not None
+    ask, answer = secret(), secret()
+    listen = hands.nodes[leg.to].ip if road == "direct" else None
+    hands.tell(f"{job.what}: {leg.source} to {leg.to}")
+    with far(leg.source, hands.route(leg.source)) as sender, far(leg.to, hands.route(leg.to)) as taker:
+        sender.order(**job.send, direct=road == "direct")
+        first = sender.answer()
+        taker.order(**job.take, files=first.get("files", []), listen=listen, ask=ask, answer=answer)
+        has = taker.answer()
+        if road == "direct" and not has.get("port"):
+            raise TransferError(f"{leg.to} has no address {listen}", "Unreached")
+        to_send, to_take, whole = job.settle(first, has)
+        taker.order(**to_take, direct=road == "direct", width=job.width)
+        to = [listen, has["port"], ask, answer] if road == "direct" else None
+        sender.order(**to_send, to=to, width=job.width)
+        if road != "direct":
+            sender.pass_on(taker)
+
+        def tell(got: int, phase: str, seconds: float) -> None:
+            hands.tell(f"{job.what} to {leg.to}: {phase}, {eta(got, whole, seconds)}")
+
+        return follow(taker, sender if road == "direct" else None, tell)
+
+
+def by_name(nodes: Sequence[Node]) -> dict[str, Node]:
+    """Machines by their names."""
+    return {node.name: node for node in nodes}
