@@ -35,6 +35,8 @@ from canserve.trees.tree import Tree, TreeError
 
 BESIDE = ("transformers", "torch")
 """Packages that are looked into beside an engine; the files of an image that are kept are chosen by these."""
+_CONFIG = re.compile(r"[0-9a-f]{64}\.json")
+"""What ``docker save`` called an image's config before it wrote layouts as well."""
 NO_DIGEST = Missing(Cause.UNAVAILABLE, "a folder has no digest of its own")
 
 
@@ -252,11 +254,31 @@ def _open_path(path: Path, target: str, means: Means) -> Opened | Missing:
         why = getattr(error, "strerror", None) or str(error)
         return unavailable(subject, "", f"{subject}: {why}")
     if stat.S_ISDIR(mode):
-        return Opened(FolderTree(path, subject), outside=_outside)
+        folder = FolderTree(path, subject)
+        return _an_image(folder, target, "oci") or Opened(folder, outside=_outside)
     if not stat.S_ISREG(mode):
         return unreadable(subject, "", f"{subject}: neither a file nor a folder")
     tree = open_archive(path, subject)
+    if (image := _an_image(tree, target, "oci-archive")) is not None:
+        return image
     return Opened(tree, _digest(path, subject, means), _platforms(path.name, subject))
+
+
+def _an_image(tree: Tree, target: str, scheme: str) -> Missing | None:
+    """An image whose layers are archives within: as a folder of files there is nothing in it."""
+    top = tree.children()
+    if top is None:
+        return None
+    if not ("index.json" in top.files and "blobs" in top.folders):
+        scheme = "docker-archive"
+        if "manifest.json" not in top.files or not any(map(_CONFIG.fullmatch, top.files)):
+            return None
+    return unreadable(
+        printable(target),
+        "",
+        "an image, whose files lie in its layers",
+        f"name it as one: {scheme}:{printable(target)}",
+    )
 
 
 def _outside(folder: str) -> Tree | None:

@@ -188,18 +188,43 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     assert got.areas[0].status == 127 and not got.areas[0].whole
 
 
+def framed(lines: bytes, content: bytes = b"", end: bool = True) -> bytes:
+    """One frame as ``skim`` writes it, and the frame that says that nothing is missing."""
+    packed = zlib.compress(lines)
+    last = framed(b'["end"]\n', end=False) if end else b""
+    return records.HEAD.pack(len(packed), len(content)) + packed + content + last
+
+
 @given(st.binary(max_size=300), st.integers(0, 200))
 def test_nothing_that_comes_over_is_believed(noise: bytes, at: int) -> None:
-    lines = b'["f","a/b.py",3,3]\nabc["d","c"]\n["area",0,0,null,""]\n["end"]\n'
-    good = records.read(zlib.compress(lines))
+    content = zlib.compress(b"abc")
+    lines = b'["d","c"]\n["area",0,0,null,""]\n["f","a/b.py",3,%d]\n' % len(content)
+    whole = framed(lines, content)
+    good = records.read(whole)
     assert good.trouble is None and good.layer.content("a/b.py") == b"abc"
     records.read(noise)
-    records.read(zlib.compress(noise))
-    cut = zlib.compress(lines)[:at]
-    if at < len(zlib.compress(lines)) - 6:
-        assert records.read(cut).trouble is not None
-    mixed = lines[: at % len(lines)] + noise
-    records.read(zlib.compress(mixed))
+    records.read(framed(noise))
+    records.read(framed(lines, noise))
+    if at < len(whole):
+        assert records.read(whole[:at]).trouble is not None
+    records.read(framed(lines[: at % len(lines)] + noise, content))
+
+
+@pytest.mark.parametrize("claimed", [0, 2, 4, 1 << 30])
+def test_a_content_that_is_not_what_it_should_be_is_not_kept(claimed: int) -> None:
+    content = zlib.compress(b"abc")
+    line = b'["f","x",%d,%d]\n' % (claimed, len(content))
+    assert records.read(framed(line, content)).layer.content("x") is None
+    noise = b'["f","x",3,5]\n'
+    assert records.read(framed(noise, b"noise")).layer.content("x") is None
+
+
+def test_contents_have_room_together() -> None:
+    content = zlib.compress(b"abc")
+    line = b'["f","x",%d,%d]\n' % (records.MAX_UNPACKED + 1, len(content))
+    assert "holds more than" in (records.read(framed(line, content)).trouble or "")
+    bomb = framed(b" " * (1 << 20), end=False) * (records.MAX_UNPACKED >> 20)
+    assert records.read(bomb).trouble is not None
 
 
 @pytest.mark.parametrize(
@@ -207,7 +232,7 @@ def test_nothing_that_comes_over_is_believed(noise: bytes, at: int) -> None:
     ['["f","../x",1,-1]', '["f","/x",1,-1]', '["l","x","a\\u001b[0m"]', '["f","a\\u0007",1,-1]'],
 )
 def test_names_that_cannot_be_one_are_holes(line: str) -> None:
-    got = records.read(zlib.compress(line.encode() + b'\n["end"]\n'))
+    got = records.read(framed(line.encode() + b"\n"))
     assert not got.layer.nodes and len(got.layer.holes) == 1
 
 
@@ -225,7 +250,7 @@ def test_names_that_cannot_be_one_are_holes(line: str) -> None:
     ],
 )
 def test_lines_of_another_form_are_damage(line: str) -> None:
-    assert records.read(zlib.compress(line.encode() + b'\n["end"]\n')).trouble is not None
+    assert records.read(framed(line.encode() + b"\n")).trouble is not None
 
 
 DENIED = (
@@ -283,6 +308,19 @@ def test_no_engine_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "docker").write_text("#!/bin/sh\necho podman version 4.3.1\n")  # podman-docker's
     got = refused("docker-daemon:a")
     assert got.why == "local has no docker" and got.cause is Cause.UNAVAILABLE
+
+
+def test_an_engine_that_was_never_used_is_not_said_to_be_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, monkeypatch, "exit 1")
+    (tmp_path / "docker").rename(tmp_path / "podman")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if Path("/var/lib/containers/storage").is_dir() and os.getuid() == 0:
+        pytest.skip("podman was used on this machine")
+    got = refused("podman:a")
+    assert got.cause is Cause.UNREACHED and "never used it" in got.why
+    assert not (tmp_path / "data").exists()
 
 
 def test_skim_needs_nothing_but_pythons_own_library() -> None:

@@ -27,6 +27,7 @@ from canserve.trees.index.pip_config import PipConfig
 from canserve.trees.tree import Cost
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
+from made_images import Layout, docker_archive, layer
 from web_server import Site, page, ranged, running, whole
 
 T = TypeVar("T")
@@ -269,15 +270,6 @@ def test_transformers_that_are_no_release_are_read_live(tmp_path: Path, options:
         assert ("live" in table.value.versions) == bool(expected)
 
 
-@pytest.mark.parametrize("target", ["container://c@host", "docker-daemon:vllm/x:1", "containers-storage:x"])
-def test_what_a_container_engine_holds_is_politely_put_off(options: BuildOptions, target: str) -> None:
-    missing = read_build(target, Want(), options).build
-    assert isinstance(missing, Missing)
-    assert missing.cause is Cause.UNREACHED
-    assert "not read yet" in missing.why
-    assert "docker save" in (missing.ask or "")
-
-
 @pytest.mark.parametrize(
     ("target", "why"),
     [
@@ -332,3 +324,13 @@ def test_any_text_is_a_build_or_a_reason(target: str) -> None:
     assert isinstance(reading.build, Missing)
     assert reading.build.why.isprintable()
     assert reading.cost == Cost()
+
+
+def test_a_saved_image_is_not_taken_for_a_folder_of_files(tmp_path: Path) -> None:
+    blob = layer({"usr/bin/python3": b""})
+    layout = Layout(tmp_path / "layout")
+    layout.add(layout.image([blob]))
+    archive = docker_archive(tmp_path / "saved.tar", [blob])
+    for target, scheme in ((layout.root, "oci"), (archive, "docker-archive")):
+        got = read_build(str(target), Want(), BuildOptions(engines=ENGINES, offline=True)).build
+        assert isinstance(got, Missing) and got.ask == f"name it as one: {scheme}:{target}"

@@ -19,7 +19,7 @@ from canserve.trees.image.manifest import ARCHITECTURES, Config, config
 from canserve.trees.names import printable
 from canserve.trees.secret import HIDDEN
 
-ABSENT = 3
+ABSENT, UNUSED = 3, 4
 LATE = {124, 137}
 MAX_ANSWER = 2 << 20
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|ACCESS_?KEY|PRIVATE", re.IGNORECASE)
@@ -30,7 +30,7 @@ _GUARD = {
     # podman writes its storage into the home folder when it is first asked anything.
     "podman": "command -v podman >/dev/null 2>&1 || exit 3\n"
     's=${XDG_DATA_HOME:-$HOME/.local/share}/containers/storage; [ "$(id -u)" != 0 ] || s=/var/lib/containers/storage\n'
-    '[ -d "$s" ] || exit 3\n',
+    '[ -d "$s" ] || exit 4\n',
 }
 
 
@@ -84,6 +84,7 @@ def _script(it: Held, program: str) -> str:
 def described(it: Held, look: Look) -> Described | Missing:
     """From the answers, what it is; or why nobody knows it."""
     troubles: list[Missing] = []
+    unused: list[str] = []
     arch = look.section("arch")
     machine = arch.text.strip()[:40] if isinstance(arch, Answer) and arch.status == 0 else ""
     for program in it.programs:
@@ -91,6 +92,9 @@ def described(it: Held, look: Look) -> Described | Missing:
         if isinstance(answer, Missing):
             return answer
         if answer.status == ABSENT:
+            continue
+        if answer.status == UNUSED:
+            unused.append(program)
             continue
         if answer.status != 0:
             troubles.append(_refused(it, program, answer, look))
@@ -104,6 +108,10 @@ def described(it: Held, look: Look) -> Described | Missing:
     troubles.sort(key=lambda each: each.why.startswith(_NONE))
     if troubles:
         return troubles[0]
+    if unused:
+        why = f"{unused[0]} on {it.machine} was not asked: this user never used it, and asking would create its storage"
+        ask = f"name another engine or machine, or let it make its storage there: {unused[0]} info"
+        return Missing(Cause.UNREACHED, why, (_seen(it, look, why, whole=False),), ask)
     names = " or ".join(it.programs)
     why = f"{it.machine} has no {names}"
     return Missing(Cause.UNAVAILABLE, why, (_seen(it, look, why),), f"install {it.programs[0]}, or name another machine")  # fmt: skip
