@@ -117,13 +117,21 @@ def _leads(layer: Layer, read: Collection[str], packages: Collection[str]) -> It
         folder, _, name = path.rpartition("/")
         if node.kind == LINK and folder and (name in names or name.startswith("python3") or path in read):
             yield link_target(path, node.target)
-        elif node.kind != FILE or (content := layer.content(path)) is None:
+        elif node.kind != FILE:
             continue
         elif name == "direct_url.json" and _SITE.search(posixpath.dirname(folder)):
             if posixpath.basename(folder).partition("-")[0].lower() in packages:
-                yield direct_url(content.decode("utf-8", "replace")) or ""
-        elif _SITE.search(folder):
-            yield from _named_in(folder, name, content.decode("utf-8", "replace"), packages)
+                yield direct_url(_text(layer, path)) or ""
+        elif name.endswith(_LEADING) and _SITE.search(folder):
+            yield from _named_in(folder, name, _text(layer, path), packages)
+
+
+_LEADING = (".pth", ".egg-link", ".py")
+
+
+def _text(layer: Layer, path: str) -> str:
+    """Empty: it was not kept."""
+    return (layer.content(path) or b"").decode("utf-8", "replace")
 
 
 def _named_in(site: str, name: str, text: str, packages: Collection[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ It comes from another machine: bounded, and nothing in it is believed to be well
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from canserve.trees.image.layer import FILE, FOLDER, HARD, LINK, SPECIAL, Builde
 
 MAX_UNPACKED = 768 << 20
 """Bytes of all lines and kept contents."""
-MAX_LINE = 64 << 10
+HEAD = struct.Struct(">II")
+"""Of a frame: packed bytes of its lines, and of the content that follows them."""
 MAX_AREAS = 1000
 
 
@@ -87,69 +89,48 @@ def _put(builder: Builder, values: list[Any], content: bytes | None) -> None:
         case _:
             raise ValueError("a line of no known kind")
     if builder.put(path, node) and content is not None:
-        builder.packed[path] = zlib.compress(content, 1)
+        builder.packed[path] = content
+
+
+def _frames(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+    """The lines of each frame and the packed content after them; None: it was cut off."""
+    at, room = 0, MAX_UNPACKED
+    while at + HEAD.size <= len(data):
+        lines, content = HEAD.unpack_from(data, at)
+        start = at + HEAD.size
+        middle = start + lines
+        at = middle + content
+        if middle > len(data):
+            return
+        unpacked = zlib.decompressobj().decompress(data[start:middle], room + 1)
+        room -= len(unpacked)
+        if room < 0:
+            raise BombError(f"it unpacks to more than {MAX_UNPACKED} bytes")
+        yield unpacked, data[middle:at] if at <= len(data) else None
 
 
 def _lines(data: bytes) -> Iterator[tuple[list[Any], bytes | None]]:
-    """Each line with the content that follows it."""
-    stream = _Unpacked(data)
-    while (line := stream.line()) is not None:
-        values = json.loads(line)
-        if not isinstance(values, list) or not values:
-            raise ValueError("a line that is no list")
-        content = None
-        if values[0] == "f" and (count := values[3]) != -1:
-            if type(count) is not int or count < 0 or count != values[2]:
+    """Each line with the content that follows it, as zlib packed it."""
+    room = MAX_UNPACKED
+    for lines, content in _frames(data):
+        *texts, rest = lines.split(b"\n")
+        if rest:
+            raise ValueError("a line without an end")
+        for number, text in enumerate(texts, 1):
+            values = json.loads(text)
+            if not isinstance(values, list) or not values:
+                raise ValueError("a line that is no list")
+            if values[0] != "f" or values[3] == -1:
+                yield values, None
+                continue
+            size = values[2]
+            if type(size) is not int or size < 0 or number < len(texts):
                 raise ValueError("a content of no size")
-            content = stream.exactly(count)
             if content is None:
                 return
-        yield values, content
-
-
-class _Unpacked:
-    """The unpacked bytes, piece by piece."""
-
-    def __init__(self, data: bytes) -> None:
-        self._machine = zlib.decompressobj()
-        self._rest = data
-        self._have = bytearray()
-        self._at = 0
-        self._passed = 0
-
-    def line(self) -> bytes | None:
-        """Up to the next newline; None: there is no whole one."""
-        start = self._at
-        while (end := self._have.find(b"\n", start)) < 0:
-            start = len(self._have)
-            if start - self._at > MAX_LINE:
-                raise ValueError("a line without an end")
-            before = self._at
-            if not self._more():
-                return None
-            start -= before - self._at
-        found = bytes(self._have[self._at : end])
-        self._at = end + 1
-        return found
-
-    def exactly(self, count: int) -> bytes | None:
-        """So many bytes; None: there are fewer."""
-        while len(self._have) - self._at < count:
-            if not self._more():
-                return None
-        found = bytes(self._have[self._at : self._at + count])
-        self._at += count
-        return found
-
-    def _more(self) -> bool:
-        if self._machine.eof or not self._rest:
-            return False
-        piece = self._machine.decompress(self._rest, 1 << 20)
-        self._rest = self._machine.unconsumed_tail
-        self._passed += len(piece)
-        if self._passed > MAX_UNPACKED:
-            raise BombError(f"it unpacks to more than {MAX_UNPACKED} bytes")
-        del self._have[: self._at]
-        self._at = 0
-        self._have += piece
-        return bool(piece)
+            if values[3] != len(content):
+                raise ValueError("a content of another size")
+            room -= size
+            if room < 0:
+                raise BombError(f"it holds more than {MAX_UNPACKED} bytes")
+            yield values, content

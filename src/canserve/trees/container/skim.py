@@ -9,9 +9,11 @@ but the given commands. Its plan is JSON, its first argument:
 
 ``below``: the folder that names of the archive stand in; ``most``: bytes after which an archive is cut. With ``root``
 and ``path`` an area is listed where the files of a running container lie, for a user who may.
-Output: zlib, of lines of JSON, ``["f", path, size, kept]`` followed by so many bytes as ``kept`` says,
-``["d", path]``, ``["l", path, target]``, ``["h", path, target]``, ``["s", path]``, for each area at its end
-``["area", number, status, why it was cut, stderr]``, and last ``["end"]``.
+Output: frames, each of two numbers of 4 bytes, so many bytes of lines packed by zlib, and so many of a file's content,
+packed by itself: it is passed on and kept as it stands, and unpacked only if it is asked for. Lines are JSON: ``["f",
+path, size, kept]``, where the content follows the frame that ends with its line, or -1; ``["d", path]``,
+``["l", path, target]``, ``["h", path, target]``, ``["s", path]``, for each area at its end ``["area", number, status,
+why it was cut, stderr]``, and last ``["end"]``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import json
 import os
 import re
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -31,6 +34,8 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 BLOCK = 1 << 20
+LINES = 1 << 16
+"""Bytes of lines that are gathered before they are written."""
 GRACE = 20.0
 """Seconds after the time was over in which what was read may still be passed on."""
 TALK = 2000
@@ -38,25 +43,36 @@ TALK = 2000
 
 
 class Out:
-    """Stdout, packed, shared by all areas."""
+    """Stdout, in frames, shared by all areas."""
 
     def __init__(self, handle: IO[bytes], room: int) -> None:
         self.lock = threading.Lock()
-        self.packer = zlib.compressobj(1)
+        self.lines: list[bytes] = []
+        self.held = 0
         self.handle = handle
         self.room = room
         self.broken: OSError | None = None
 
-    def line(self, values: list[Any], data: bytes = b"") -> None:
-        """One line, and what follows it."""
+    def line(self, values: list[Any], content: bytes | None = None) -> None:
+        """One line, and the packed content that follows it."""
         text = json.dumps(values, separators=(",", ":")).encode("ascii") + b"\n"
         with self.lock:
-            self.write(self.packer.compress(text + data))
+            self.lines.append(text)
+            self.held += len(text)
+            if content is not None or self.held > LINES:
+                self.frame(content or b"")
 
-    def write(self, data: bytes) -> None:
+    def file(self, path: str, data: bytes) -> None:
+        """One file with its content, packed before others have to wait for it."""
+        packed = zlib.compress(data, 1)
+        self.line(["f", path, len(data), len(packed)], packed)
+
+    def frame(self, content: bytes) -> None:
         """To whoever reads, if anybody still does."""
+        lines = zlib.compress(b"".join(self.lines), 1)
+        self.lines, self.held = [], 0
         try:
-            self.handle.write(data)
+            self.handle.write(struct.pack(">II", len(lines), len(content)) + lines + content)
         except OSError as error:  # nobody reads any more
             self.broken = error
             raise
@@ -64,7 +80,7 @@ class Out:
     def end(self) -> None:
         """Nothing is missing."""
         self.line(["end"])
-        self.write(self.packer.flush())
+        self.frame(b"")
         self.handle.flush()
 
     def take(self, size: int) -> bool:
@@ -131,7 +147,7 @@ def skim(stream: Ahead, folder: str, plan: dict[str, Any], out: Out) -> None:
                 data = archive.extractfile(member).read()
                 if len(data) != member.size:
                     raise EOFError("cut short within a member")
-                out.line(["f", path, member.size, len(data)], data)
+                out.file(path, data)
             else:
                 out.line(["f", path, member.size, -1])
 
@@ -205,13 +221,16 @@ def walked(number: int, plan: dict[str, Any], out: Out, deadline: float) -> bool
             here = below(path, clean(folder))
             for name in folders + files:
                 try:
-                    told = entry(name, at, below(here, name), plan, out)
+                    told, data = entry(name, at, below(here, name), plan, out)
                 except FileNotFoundError:  # it went away meanwhile
                     continue
                 except OSError as error:
                     failed.append(error)
                     continue
-                out.line(*told)
+                if data is None:
+                    out.line(told)
+                else:
+                    out.file(told[1], data)
             if time.monotonic() > deadline:
                 out.line(["area", number, 0, "time", ""])
                 return True
@@ -234,20 +253,20 @@ def entered(root: str, path: str) -> int:
     return handle
 
 
-def entry(name: str, at: int, path: str, plan: dict[str, Any], out: Out) -> tuple[list[Any], bytes]:
+def entry(name: str, at: int, path: str, plan: dict[str, Any], out: Out) -> tuple[list[Any], bytes | None]:
     """The line of one name in an open folder, and the content that goes with it. Raises OSError."""
     status = os.stat(name, dir_fd=at, follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
-        return ["d", path], b""
+        return ["d", path], None
     if stat.S_ISLNK(status.st_mode):
-        return ["l", path, os.readlink(name, dir_fd=at)], b""
+        return ["l", path, os.readlink(name, dir_fd=at)], None
     if not stat.S_ISREG(status.st_mode):
-        return ["s", path], b""
+        return ["s", path], None
     if status.st_size > plan["largest"] or not plan["keep"].search(path) or not out.take(status.st_size):
-        return ["f", path, status.st_size, -1], b""
+        return ["f", path, status.st_size, -1], None
     with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at), "rb") as file:
         data = file.read(plan["largest"])
-    return ["f", path, len(data), len(data)], data
+    return ["f", path], data
 
 
 class Ahead:

@@ -73,7 +73,7 @@ class Layer:
     def content(self, path: str) -> bytes | None:
         """A kept file; None: it is not kept."""
         packed = self.packed.get(path)
-        return None if packed is None else zlib.decompress(packed)
+        return None if packed is None else _unpacked(packed, self.nodes[path].size)
 
     def dump(self) -> bytes:
         """As one run of bytes, for the cache."""
@@ -88,6 +88,16 @@ class Layer:
         body = b"".join(self.packed.values())
         listed = zlib.compress(json.dumps(head, separators=(",", ":")).encode(), 1)
         return len(listed).to_bytes(8, "big") + listed + body
+
+
+def _unpacked(packed: bytes, size: int) -> bytes | None:
+    """So many bytes and no more; None: they are not what they should be, and have to be read again."""
+    machine = zlib.decompressobj()
+    try:
+        data = machine.decompress(packed, size + 1)
+    except zlib.error:
+        return None
+    return data if machine.eof and len(data) == size else None
 
 
 Enough: TypeAlias = Callable[[Layer], bool]
