@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from canserve.api import Options, read_nodes
+from canserve.api import Options, SpecError, read_nodes
 from canserve.subjects.cluster import Cluster
 from canserve.verdict import Finding, Skipped, Verdict, worst
+
+if TYPE_CHECKING:
+    from canserve.probes.preflight import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,26 @@ def machines(spec: str, options: Options | None = None, links: Links | None = No
     from canserve.checks.machines import judge
 
     return MachinesReport(cluster, *judge(cluster))
+
+
+def preflown(report: MachinesReport, wanted: Wanted, options: Options | None = None) -> MachinesReport:
+    """The same machines after a preflight in these environments or images, with its findings beside the others."""
+    from canserve.checks.preflight import judge
+    from canserve.probes.live import Way
+    from canserve.probes.preflight import with_preflight
+
+    options = options or Options()
+    cluster = with_preflight(report.cluster, wanted, Way(options.offline, options.progress))
+    found, skipped = judge(cluster)
+    return MachinesReport(cluster, (*report.findings, *found), (*report.skipped, *skipped))
+
+
+def preflight_script(report: MachinesReport, wanted: Wanted) -> str:
+    """What ``preflown`` would run, word for word; raises SpecError where it could not run."""
+    from canserve.facts import Missing
+    from canserve.probes.preflight import dry, prepared
+
+    run = prepared(report.cluster, wanted)
+    if isinstance(run, Missing):
+        raise SpecError(run.why, run.ask or "")
+    return dry(run, report.cluster.nodes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from canserve.checks import layout, machines
+from canserve.checks import layout, machines, preflight
 from canserve.checks.machines.question import ClusterCheck
 from canserve.checks.plain import PLAIN
+from canserve.checks.preflight.question import PreflightCheck
 from canserve.checks.reader import Check
 from canserve.checks.served import CHECKS as SERVED
 from canserve.checks.served.check import ServedCheck
@@ -14,7 +15,7 @@ from canserve.checks.served.check import ServedCheck
 CHECKS: tuple[Check, ...] = (*PLAIN, *layout.CHECKS)
 """Those of a layout last: they are loaded only where one is judged."""
 
-Described: TypeAlias = Check | ClusterCheck | ServedCheck
+Described: TypeAlias = Check | ClusterCheck | PreflightCheck | ServedCheck
 
-REFERENCE: tuple[Described, ...] = (*CHECKS, *machines.CHECKS, *SERVED)
+REFERENCE: tuple[Described, ...] = (*CHECKS, *machines.CHECKS, *preflight.CHECKS, *SERVED)
 """With those of machines and of served endpoints, which need neither build nor model."""

@@ -26,6 +26,43 @@ if TYPE_CHECKING:
     "--bandwidth", is_flag=True, help="With --links: measure one stream after the other, a second each."
 )
 @click.option(
+    "--preflight",
+    is_flag=True,
+    help="Start a small torch.distributed program on the machines (with --in): does it join, and how fast is it?",
+)
+@click.option(
+    "--in",
+    "inside",
+    multiple=True,
+    metavar="BUILD",
+    help="Where --preflight runs: a virtual environment (/PATH) or an image that the machines hold "
+    "(docker://IMAGE); MACHINE:BUILD for one machine alone.",
+)
+@click.option(
+    "--env",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --preflight: a variable for every rank, such as NCCL_SOCKET_IFNAME.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["nccl", "gloo"]),
+    help="With --preflight: instead of what the GPUs suggest.",
+)
+@click.option(
+    "--step-seconds",
+    type=click.IntRange(2, 60),
+    default=30,
+    show_default=True,
+    help="With --preflight: how long one step may take.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="With --preflight: print what would run on each machine, and run nothing of it.",
+)
+@click.option(
     "--check", "checked", is_flag=True, help="Exit by the worst finding: 1 for a no, 3 for an unknown."
 )
 @click.option(
@@ -46,13 +83,15 @@ def command(**chosen: Any) -> int:
     MACHINE is `local`, an ssh destination, a cluster file (.toml) with several machines, or a profile. Machines are
     looked at with one read-only script over your own ssh; nothing is installed or written there. Of machines that
     were looked at, findings say what stands in the way, alone and together. Exit code 3: one could not be looked
-    at; with --check the worst finding decides.
+    at; with --check the worst finding decides. Only --preflight starts something there; it ends with this command,
+    and leaves nothing.
 
     \b
     canserve machine --list
     canserve machine profile:dgx-spark
     canserve machine local --save here.toml
     canserve machine cluster.toml --links --check
+    canserve machine cluster.toml --preflight --in docker://IMAGE
     """
     return run(Wanted(**chosen))
 
@@ -65,6 +104,12 @@ class Wanted:
     listed: bool
     links: bool
     bandwidth: bool
+    preflight: bool
+    inside: tuple[str, ...]
+    settings: tuple[str, ...]
+    backend: str | None
+    step_seconds: int
+    dry_run: bool
     checked: bool
     save: Path | None
     explain: tuple[str, ...]
@@ -89,7 +134,17 @@ def run(wanted: Wanted) -> int:
 
     tried = Links(bandwidth=wanted.bandwidth) if wanted.links else None
     with Progress(wanted.quiet) as progress:
-        report = machines(wanted.spec, Options(offline=wanted.offline, progress=progress), tried)
+        options = Options(offline=wanted.offline, progress=progress)
+        report = machines(wanted.spec, options, tried)
+        if wanted.preflight:
+            from canserve.api.machines import preflight_script, preflown
+            from canserve.cli.preflight import chosen
+
+            what = chosen(wanted, [node.name for node in report.cluster.nodes])
+            if wanted.dry_run:
+                emit(preflight_script(report, what))
+                return 0
+            report = preflown(report, what, options)
     emit(_rendered(report, wanted))
     if wanted.save is not None:
         from canserve.render.machine_file import cluster_file
@@ -107,6 +162,12 @@ def _refuse(wanted: Wanted) -> None:
         raise click.UsageError("Name one MACHINE, or ask for --list.")
     if wanted.bandwidth and not wanted.links:
         raise click.UsageError("--bandwidth goes with --links.")
+    if wanted.preflight != bool(wanted.inside) or (
+        not wanted.preflight and (wanted.settings or wanted.backend or wanted.dry_run)
+    ):
+        raise click.UsageError(
+            "--preflight needs --in; --in, --env, --backend and --dry-run go with --preflight."
+        )
     if save is not None and (wanted.listed or save.suffix != ".toml"):
         raise click.UsageError("--save takes one MACHINE, and a FILE that ends in .toml.")
     if save is not None and spec is not None and Path(spec).resolve() == save.resolve():

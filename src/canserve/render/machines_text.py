@@ -6,6 +6,7 @@ from canserve.api.machines import MachinesReport
 from canserve.checks.machines.question import ALONE, NOBODY_LOOKED
 from canserve.facts import Known
 from canserve.render.page import STYLES, Cell, Look, Page, Row
+from canserve.render.preflight_text import preflight_rows
 from canserve.render.structure import machine_output
 from canserve.render.subject_text import machine_rows
 from canserve.render.text import findings_rows, skipped_rows
@@ -29,6 +30,9 @@ def machines_text(report: MachinesReport, look: Look) -> str:
             page.add(*(Row(str(link), indent=2) for link in found.value))
         else:
             page.add(Row(found.why, (Cell("unknown", 9, STYLES["unknown"]),), indent=2))
+    if isinstance(flown := report.cluster.preflight, Known):
+        page.blank()
+        page.add(*preflight_rows(flown.value))
     if report.findings:
         page.blank()
         page.add(Row(label="serving on them" if len(report.cluster.nodes) > 1 else "serving on it"))

@@ -28,6 +28,7 @@ from canserve.subjects.build import (
 from canserve.subjects.links import Link
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model, Nested, Parameters
+from canserve.subjects.preflight import Preflight
 from canserve.trees.tree import Cost
 from canserve.verdict import Skipped, Word
 
@@ -303,6 +304,9 @@ class MachineOutputShape:
     links: Annotated[
         Fact[tuple[Link, ...]],
         "With --links: every ordered pair, one for each address that would be advertised.",
+    ]
+    preflight: Annotated[
+        Fact[Preflight], "With --preflight: what a small program of several ranks came to, and how fast."
     ]
     findings: Annotated[tuple[FindingShape, ...], "What can be said of machines that were looked at."]
     skipped: Annotated[tuple[Skipped, ...], "Checks that do not apply here; neither passed nor failed."]

@@ -253,6 +253,7 @@ def machine_output(report: MachinesReport) -> MachineOutputShape:
         version=1,
         machines=tuple(MachineEntryShape(m.subject, m, _evidence(_fields(m))) for m in machines),
         links=report.cluster.links,
+        preflight=report.cluster.preflight,
         findings=tuple(finding_output(finding) for finding in report.findings),
         skipped=report.skipped,
     )

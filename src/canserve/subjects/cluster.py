@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from canserve.facts import Fact
 from canserve.subjects.links import NOT_TRIED, Link
 from canserve.subjects.machine import NOT_LOOKED, Machine
+from canserve.subjects.preflight import NOT_RUN, Preflight
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,4 @@ class Cluster:
     nodes: tuple[Node, ...]
     links: Fact[tuple[Link, ...]] = NOT_TRIED
     """For every ordered pair, one for each address that the second would advertise."""
+    preflight: Fact[Preflight] = NOT_RUN

@@ -74,6 +74,9 @@ class Section:
     quick: bool = False
     """Whether it only asks the kernel and reads small files, and never runs ``within``. Neighbours of this kind share
     one bound, the sum of theirs, and with it most of what a section costs the machine: processes."""
+    live: bool = False
+    """Whether it finds the script's own output at descriptor 9 too, unbounded: signs of life (bytes of zero) that are
+    written there fail as soon as nobody listens any more, so that what the section started can end."""
     before: str = ""
     """Commands that set variables of the script's own shell before the first section: what several sections would
     ask again is asked once. ``within`` holds there too; what they print goes nowhere."""
@@ -148,7 +151,10 @@ def _function(section: Section) -> str:
 
 def _call(sections: Sequence[Section], quick: bool) -> str:
     if not quick:
-        return "".join(f"  section {section.name} {section.limit}\n" for section in sections)
+        return "".join(
+            f"  section {section.name} {section.limit}{' 9>&1' if section.live else ''}\n"
+            for section in sections
+        )
     total = sum(section.limit + MAX_ERROR + _MARKS for section in sections)
     return f"  quick {total} {' '.join(section.name for section in sections)}\n"
 

@@ -39,6 +39,8 @@ class Limits:
     whole: float = 40.0
     output: int = MAX_OUTPUT
     """Bytes of stdout, of all sections together."""
+    stop: Callable[[], bool] | None = None
+    """Asked with every piece of output: True ends the look at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def look_here(subject: str, sections: Sequence[Section], limits: Limits | None =
     """Run the sections on this machine, without ssh."""
     limits = limits or Limits()
     marker = secrets.token_hex(16)
-    watch = _Watch(marker)
+    watch = _Watch(marker, limits.stop)
     try:
         ran = run(_LOCAL, compose(sections, marker), limits.whole, watch, limits.output)
     except OSError as error:
@@ -139,7 +141,7 @@ def look_there(
     while True:
         attempt += 1
         marker = secrets.token_hex(16)
-        watch = _Watch(marker)
+        watch = _Watch(marker, limits.stop)
         try:
             with _started(way, socket is not None, watch):
                 left = max(end - time.monotonic(), limits.connect + 2.0)
@@ -159,9 +161,10 @@ def look_there(
 
 
 class _Watch:
-    """Looks at the output as it comes: when the script began, and whether it is complete."""
+    """Looks at the output as it comes: when the script began, and whether it is complete or unwanted."""
 
-    def __init__(self, marker: str) -> None:
+    def __init__(self, marker: str, stop: Callable[[], bool] | None = None) -> None:
+        self._stop = stop
         self._hello = f"\n{marker} hello\n".encode()
         self._bye = f"\n{marker} bye\n".encode()
         self.on_start = ExitStack()
@@ -171,6 +174,8 @@ class _Watch:
         if not self.begun and self._hello in out:
             self.begun = time.time()
             self.on_start.close()
+        if self._stop is not None and self._stop():
+            return True
         return bool(self.begun) and out.endswith(self._bye)
 
 
