@@ -105,6 +105,7 @@ def test_a_healthy_server_has_no_fault(reasons: bool, turn: int) -> None:
     assert len(words(report, "yes")) == 23 - (0 if reasons else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("fault", NO)
 def test_a_fault_is_found_and_nothing_else(fault: str, turn: int) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from canserve.checks.reader import Reader
 from canserve.checks.served.check import LOG, ServedCheck, partly_lost, unanswered
+from canserve.checks.served.dummy import stated_dummy, suspected_dummy
 from canserve.checks.served.texts import after_reasoning, cut, endless, garbled, right
 from canserve.checks.served.words import say, short
 from canserve.facts import Missing
@@ -196,6 +197,10 @@ def ranks(reader: Reader, served: Served) -> Verdict:
             if len(it.replies) >= 4 * len(it.shares)
             else Unknown(why, "ask more at once")
         )
+    if stated_dummy(served) is not None or suspected_dummy(served):
+        return Yes(
+            f"{len(good)} copies of one question were all answered; what dummy weights say is not judged"
+        )
     return _same(it, good)
 
 
@@ -227,6 +232,4 @@ OVERLOAD = ServedCheck(
     "More requests than it holds are answered or refused (429, 503), and it lives on.",
     overload,
 )
-RANKS = ServedCheck(
-    "every-rank-alive", "Many copies of a question at once are all answered rightly.", ranks, True
-)
+RANKS = ServedCheck("every-rank-alive", "Many copies of a question at once are all answered rightly.", ranks)
