@@ -266,8 +266,12 @@ def pinning(interfaces: Any = HOST, **pins: str) -> Case:
         ({"SGLANG_HOST_IP": "10.1.2.3"}, Yes),
         ({"NCCL_SOCKET_IFNAME": "enp1"}, Yes),
         ({"NCCL_SOCKET_IFNAME": "^docker"}, Yes),
-        ({"NCCL_SOCKET_IFNAME": "=enp1"}, Unknown),
-        ({"GLOO_SOCKET_IFNAME": "old0"}, Unknown),
+        ({"NCCL_SOCKET_IFNAME": "=enp1"}, No),
+        ({"NCCL_SOCKET_IFNAME": ""}, Yes),
+        ({"GLOO_SOCKET_IFNAME": "old0"}, No),
+        ({"GLOO_SOCKET_IFNAME": "enp1"}, No),  # it takes whole names
+        ({"GLOO_SOCKET_IFNAME": "enp1s0"}, Yes),
+        ({"OMPI_MCA_btl_tcp_if_include": "192.168.7.0/24"}, Unknown),
         ({"GLOO_SOCKET_IFNAME": "eth0", "VLLM_HOST_IP": "10.9.9.9"}, No),
     ],
 )
@@ -283,10 +287,25 @@ def test_what_is_right_on_one_machine_is_said_to_be() -> None:
         assert isinstance(alone, Yes) and "one machine only" in alone.needs[0]
 
 
+def test_an_interface_that_the_machine_lacks_is_replaced_by_one_that_it_has() -> None:
+    lacking = judged(ENVIRONMENT, pinning(NCCL_SOCKET_IFNAME="eth0"))
+    assert isinstance(lacking, No) and lacking.fix == "start it with -e NCCL_SOCKET_IFNAME=enp1s0"
+    there = judged(ENVIRONMENT, pinning(NCCL_SOCKET_IFNAME="enp1s0"))
+    assert isinstance(there, Yes) and there.needs == ("the machine's own network (--network=host)",)
+    either = judged(ENVIRONMENT, pinning((nic("eth0", "10.0.0.2/24"),), NCCL_SOCKET_IFNAME="eth0"))
+    assert isinstance(either, Yes) and not either.needs
+
+
+def test_of_a_machine_that_nobody_looked_at_the_condition_is_told() -> None:
+    found = judged(ENVIRONMENT, pinning(None, NCCL_SOCKET_IFNAME="eth0"))
+    assert isinstance(found, Yes) and "NCCL_SOCKET_IFNAME=eth0 picks on each machine" in found.needs[0]
+    unread = Missing(Cause.UNAVAILABLE, "no /sys/class/net")
+    assert isinstance(judged(ENVIRONMENT, pinning(unread, NCCL_SOCKET_IFNAME="eth0")), Unknown)
+
+
 def test_a_machine_whose_interfaces_nobody_saw() -> None:
     unseen = judged(ENVIRONMENT, pinning(None, VLLM_HOST_IP="10.1.2.3"))
     assert isinstance(unseen, Unknown) and "-e VLLM_HOST_IP" in unseen.ask
-    assert isinstance(judged(ENVIRONMENT, pinning(None, NCCL_SOCKET_IFNAME="eth0")), Unknown)
     untold = (Interface("eth1", True, None, None, None, True),)
     assert isinstance(judged(ENVIRONMENT, pinning(untold, VLLM_HOST_IP="10.1.2.3")), Unknown)
     assert isinstance(judged(ENVIRONMENT, standing(pins=UNREADABLE)), Unknown)

@@ -5,7 +5,7 @@ An address that was right where the image was made makes ranks elsewhere wait fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 
 from canserve.checks.case import Case
@@ -13,7 +13,9 @@ from canserve.checks.machine.stated import machine_of, read_around
 from canserve.checks.reader import Check, Reader
 from canserve.facts import Known
 from canserve.rules import stack as rules
+from canserve.subjects.addresses import is_inner
 from canserve.subjects.host import Interface
+from canserve.subjects.machine import NOT_LOOKED
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 NOWHERE = frozenset({"", "auto", "local", "localhost", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
@@ -25,12 +27,15 @@ def pins_none(reader: Reader, case: Case) -> Verdict:
     bound = _bound(pins, case.build.identity.engine)
     if not bound:
         return Yes("its variables bind it to no address and to no network interface")
-    interfaces = machine_of(case).interfaces
-    known = reader.read(interfaces) if isinstance(interfaces, Known) else None
+    machine = machine_of(case)
+    known = reader.read(machine.interfaces) if isinstance(machine.interfaces, Known) else None
+    looked = machine.interfaces is not NOT_LOOKED
     needs: list[str] = []
     doubts: list[Unknown] = []
     for name, (kind, value) in bound.items():
-        verdict = _address(name, value, known) if kind == "address" else _interface(name, value, known)
+        verdict = (
+            _address(name, value, known) if kind == "address" else _interface(name, value, known, looked)
+        )
         match verdict:
             case No():
                 return verdict
@@ -43,7 +48,9 @@ def pins_none(reader: Reader, case: Case) -> Verdict:
     shown = ", ".join(f"{name}={value}" for name, (_, value) in bound.items())
     if doubts:
         return Unknown("; ".join(each.because for each in doubts), doubts[0].ask)
-    return Yes(f"what its variables bind it to is on the machine: {shown}", tuple(needs))
+    if looked:
+        return Yes(f"what its variables bind it to is on the machine: {shown}", tuple(needs))
+    return Yes(f"its variables bind it, and whoever starts it can bind it otherwise: {shown}", tuple(needs))
 
 
 def _bound(pins: Mapping[str, str], engine: str) -> Mapping[str, tuple[str, str]]:
@@ -104,26 +111,49 @@ def _addresses(interfaces: Iterable[Interface] | None) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _interface(name: str, value: str, interfaces: Iterable[Interface] | None) -> Unknown | str | None:
-    from canserve.checks.machines.pinned import picks  # with it come all checks of machines
+def _interface(
+    name: str, value: str, interfaces: Sequence[Interface] | None, looked: bool
+) -> No | Unknown | str | None:
+    """The same of an interface.
 
+    Of a machine that nobody looked at a condition can be told that whoever starts it can see to; what could not be
+    read of one that was looked at stays unknown.
+    """
     if not value:
         return None
+    if not looked:
+        return f"an interface that {name}={value} picks on each machine, or -e {name}= and one that it has"
     if interfaces is None:
         return Unknown(
             f"the image sets {name}={value}; whether the machine has such an interface is not known",
             _override(name),
         )
-    fits = [each.name for each in interfaces if each.up and picks(value, each.name)]
-    if not fits:
+    up = [each.name for each in interfaces if each.up]
+    fits = _fitting(name, value, up)
+    if fits is None:
         return Unknown(
-            f"the image sets {name}={value}, and no interface of the machine that is up has such a name: with the "
-            "host's network nothing would connect",
-            _override(name),
+            f"the image sets {name}={value}, of which it was not told what it picks", _override(name)
+        )
+    if not fits:
+        own = [each.name for each in interfaces if each.up and not is_inner(each)]
+        return No(
+            f"the image sets {name}={value}, and no interface of the machine that is up has such a name: on the "
+            "machine's network (--network=host) nothing would connect",
+            f"start it with -e {name}={' or '.join(own)}" if own else _override(name),
         )
     if fits == ["lo"]:
         return f"one machine only, for the image sets {name}={value}: otherwise {_override(name)}"
-    return None
+    # A container's network of its own has one interface, which engines call so.
+    return None if _fitting(name, value, ["eth0"]) else "the machine's own network (--network=host)"
+
+
+def _fitting(name: str, value: str, names: Sequence[str]) -> list[str] | None:
+    """Those of these interfaces that a variable lets be used; None: it may pick by something else than names."""
+    from canserve.checks.machines.pinned import allows  # with it come all checks of machines
+
+    if "/" in value:  # OpenMPI takes networks as well
+        return None
+    return [each for each in names if allows(name, value, each)]
 
 
 ENVIRONMENT = Check(

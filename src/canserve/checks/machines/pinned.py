@@ -47,8 +47,8 @@ _FILLED_IN = frozenset("$`(;&|")
 
 
 def allows(variable: str, value: str, name: str) -> bool:
-    """Whether a variable lets an interface be used: NCCL's takes beginnings of names, the others whole ones."""
-    if variable == "NCCL_SOCKET_IFNAME":
+    """Whether a variable lets an interface be used: NCCL's way takes beginnings of names, the others whole ones."""
+    if variable in {"NCCL_SOCKET_IFNAME", "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME"}:
         return picks(value, name)
     return name in {word.strip() for word in value.split(",")}
 
