@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from canserve.commands.ssh import Route
 from canserve.plan.roads import Leg, Road, eta
-from canserve.run.transfer_talk import TransferError, far, follow, secret
+from canserve.run.transfer_talk import Far, TransferError, follow, secret
 from canserve.subjects.cluster import Node
+from canserve.trees.fanout import fanout
 from canserve.units import Bytes
 
 ATTEMPTS = 4
@@ -98,7 +100,8 @@ def _once(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
     ask, answer = secret(), secret()
     listen = hands.nodes[leg.to].ip if road == "direct" else None
     hands.tell(f"{job.what}: {leg.source} to {leg.to}")
-    with far(leg.source, hands.route(leg.source)) as sender, far(leg.to, hands.route(leg.to)) as taker:
+    with ExitStack() as stack:
+        sender, taker = _both(leg.source, leg.to, hands, stack)
         sender.order(**job.send, direct=road == "direct")
         first = sender.answer()
         taker.order(**job.take, files=first.get("files", []), listen=listen, ask=ask, answer=answer)
@@ -116,6 +119,26 @@ def _once(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
             hands.tell(f"{job.what} to {leg.to}: {phase}, {eta(got, whole, seconds)}")
 
         return follow(taker, sender if road == "direct" else None, tell)
+
+
+def _both(source: str, to: str, hands: Hands, stack: ExitStack) -> tuple[Far, Far]:
+    """Both programs, started at the same time. Raises TransferError."""
+
+    def start(name: str) -> Far | TransferError:
+        try:
+            return Far(name, hands.route(name))
+        except TransferError as error:
+            return error
+
+    found = fanout(start, (source, to), 2)
+    for each in found:
+        if isinstance(each, Far):
+            stack.callback(each.close)
+    for each in found:
+        if isinstance(each, TransferError):
+            raise each
+    sender, taker = (each for each in found if isinstance(each, Far))
+    return sender, taker
 
 
 def by_name(nodes: Sequence[Node]) -> dict[str, Node]:

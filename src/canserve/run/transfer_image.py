@@ -47,25 +47,7 @@ class Engine:
 
 def looked(name: str, machine: str, hands: Hands, programs: Sequence[str] = PROGRAMS) -> Engine:
     """One script. Raises TransferError: the machine is not reached, or has no engine that this user may use."""
-    image = shlex.quote(name)
-    sections = []
-    for each in programs:
-        ids = f"ids=$(within 20 {each} image ls -aq --no-trunc | sort -u) || exit 1"
-        sections += [
-            Section(f"info_{each}", f"within 20 {each} info --format '{{{{json .}}}}'"),
-            Section(
-                f"image_{each}", f"within 20 {each} image inspect --format '{{{{json .}}}}' {image}", 1 << 20
-            ),
-            Section(
-                f"steps_{each}",
-                f"within 20 {each} history --no-trunc --human=false --format '{{{{.Size}}}}' {image}",
-            ),
-            Section(
-                f"held_{each}",
-                f'{ids}\n[ -z "$ids" ] || within 40 {each} image inspect --format {shlex.quote(_DISTINCT)} $ids',
-                4 << 20,
-            ),
-        ]
+    sections = [each for program in programs for each in _sections(program, shlex.quote(name))]
     look = asked(hands.nodes[machine], hands.nodes, sections, Way(), Limits(whole=120.0, output=16 << 20))
     if look.trouble is not None:
         raise TransferError(look.trouble.why, "Unreached")
@@ -77,6 +59,31 @@ def looked(name: str, machine: str, hands: Hands, programs: Sequence[str] = PROG
             return _engine(machine, each, found, look)
         whys.append(f"{each}: {info.complaint}")
     raise TransferError(f"{machine}: no container engine can be used: {'; '.join(whys)}")
+
+
+def _sections(program: str, image: str) -> tuple[Section, ...]:
+    """Of the second engine only where the first gives no answer."""
+    before = "ENGINE=; INFO="
+    asks = f"INFO=$(within 20 {program} info --format '{{{{json .}}}}') && ENGINE={program}"
+    own = f'[ "$ENGINE" = {program} ] || exit 1; within 40 {program}'
+    ids = f"ids=$(within 20 {program} image ls -aq --no-trunc | sort -u) || exit 1"
+    return (
+        Section(
+            f"info_{program}",
+            f'[ "$ENGINE" = {program} ] && printf "%s\\n" "$INFO" && exit 0\n{program} info >/dev/null || exit 1; echo "no answer" >&2; exit 1',
+            before=f'[ -n "${{ENGINE-}}" ] || {{ {before}; {asks}; }}',
+        ),
+        Section(f"image_{program}", f"{own} image inspect --format '{{{{json .}}}}' {image}", 1 << 20),
+        Section(
+            f"steps_{program}", f"{own} history --no-trunc --human=false --format '{{{{.Size}}}}' {image}"
+        ),
+        Section(
+            f"held_{program}",
+            f'[ "$ENGINE" = {program} ] || exit 1\n{ids}\n'
+            f'[ -z "$ids" ] || within 40 {program} image inspect --format {shlex.quote(_DISTINCT)} $ids',
+            4 << 20,
+        ),
+    )
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -294,7 +301,7 @@ class _Work:
 
     def verified(self, done: Carried, wanted: Engine) -> Carried:
         """What the engine over there says that it holds now, and under which name."""
-        engine = looked(self.it.name, done.machine, self.hands)
+        engine = looked(self.it.name, done.machine, self.hands, (self.engines[done.machine].program,))
         if wanted.id in engine.others and engine.id != wanted.id and not self.it.name.startswith("sha256:"):
             self.run(done.machine, images.tag(engine.program, wanted.id or "", self.it.name), 30.0)
             engine = replace(engine, id=wanted.id)

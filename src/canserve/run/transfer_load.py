@@ -16,7 +16,18 @@ import time
 from typing import IO, Any
 
 from canserve.run.transfer_send import send_files, send_image
-from canserve.run.transfer_take import KEPT, Counter, disk, free, inputs, locked, opened, take_files, told_by
+from canserve.run.transfer_take import (
+    KEPT,
+    Counter,
+    disk,
+    free,
+    inputs,
+    locked,
+    opened,
+    released,
+    take_files,
+    told_by,
+)
 from canserve.run.transfer_wire import Failed, In, order, say, write_all
 
 SPOOLED = 1 << 20
@@ -135,8 +146,7 @@ def take_image(job: dict[str, Any]) -> None:
             clear(folder)
         raise
     clear(folder)
-    os.unlink(lock.name)
-    os.rmdir(folder)
+    released(lock, folder)
     say(done={"wire": frames.count, "got": counter.got, "said": said})
 
 

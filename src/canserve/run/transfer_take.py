@@ -14,6 +14,7 @@ import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import IO, Any
 
 from canserve.run.transfer_digests import Digests
@@ -63,17 +64,29 @@ def disk(path: str | bytes) -> int | None:
 
 def locked(folder: bytes) -> IO[bytes]:
     """Nobody else copies to the same place at the same time. Raises Failed."""
-    file = open(os.path.join(folder, b"lock"), "ab")  # noqa: SIM115 - held until the program ends
     end = time.monotonic() + GHOST
     while True:
+        os.makedirs(folder, exist_ok=True)
+        file = open(os.path.join(folder, b"lock"), "ab")  # noqa: SIM115 - held until the program ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
+            if os.fstat(file.fileno()).st_nlink:
+                return file
         except OSError:
             if time.monotonic() > end:
                 raise Failed(f"another copy to {folder!r} is going on") from None
             say(phase="waiting for another copy to the same place")
             time.sleep(1)
+        file.close()  # whoever held it took it away at the end
+
+
+def released(lock: IO[bytes], folder: bytes) -> None:
+    """Nothing of the copy stays but what was copied."""
+    with suppress(OSError):
+        if os.listdir(folder) == [b"lock"]:
+            os.unlink(os.path.join(folder, b"lock"))
+            os.rmdir(folder)
+    lock.close()
 
 
 def inputs(plan: dict[str, Any], door: Door | None) -> list[In]:
@@ -218,10 +231,7 @@ class Folder:
         for name in sorted(self.files):
             what = self.settled.get(name) or "-> " + str(self.files[name][3])
             whole.update((f"{name}\0{what}\n").encode())
-        left = os.listdir(self.incoming)
-        if left == [b"lock"]:
-            os.unlink(os.path.join(self.incoming, b"lock"))
-            os.rmdir(self.incoming)
+        released(self.lock, self.incoming)
         return {
             "digest": "sha256:" + whole.hexdigest(),
             "files": len(self.moved),

@@ -14,8 +14,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -205,16 +205,6 @@ class Far:
         with suppress(OSError):
             self.process.stdout.close()  # type: ignore[union-attr]
         self._talk.close()
-
-
-@contextmanager
-def far(name: str, route: ssh.Route | None) -> Iterator[Far]:
-    """A program of ours on a machine. Raises TransferError."""
-    found = Far(name, route)
-    try:
-        yield found
-    finally:
-        found.close()
 
 
 def secret() -> str:
