@@ -15,7 +15,7 @@ from importlib.resources import files
 from canserve.engines.static.messages import messages, pieces
 from canserve.rules.failures import Area, knowledge
 
-DATA = "data/messages.zlib"
+DATA = "messages_data/messages.zlib"
 FORM = "canserve messages 1"
 MIN_CONSTANT = 24
 """Letters of a template that are not filled in, below which it says too little to be recognised by."""
