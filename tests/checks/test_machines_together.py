@@ -26,7 +26,7 @@ from machine_world import (
     said,
 )
 
-from canserve.checks.machines import CHECKS, for_serving, judge, runs_images
+from canserve.checks.machines import CHECKS, each_alone, for_serving, judge, runs_images
 from canserve.checks.machines.pinned import picks
 from canserve.facts import Cause
 from canserve.rules.machines import profile
@@ -338,6 +338,15 @@ def test_of_one_machine_nothing_is_said_together() -> None:
     assert isinstance(verdicts["hostname-not-loopback"], No) and findings[0].about == "head, second"
     assert "container-engine-usable" not in verdicts
     assert for_serving(replace(both, nodes=both.nodes[1:])) == ((), ())
+
+
+def test_without_degrees_it_is_said_that_machines_were_not_judged_together() -> None:
+    nodes = cluster(second=machine(11, own_name=OwnName("s", ("127.0.1.1",)))).nodes
+    findings, skipped = each_alone(nodes, image=True)
+    assert [each.check for each in findings] == ["container-engine-usable"]
+    assert {"interfaces-agree", "hostname-not-loopback", "rdma-usable"} <= {each.check for each in skipped}
+    assert all("--tensor-parallel-size" in each.because for each in skipped)
+    assert each_alone(nodes[1:]) == ((), ())
 
 
 def test_an_image_needs_something_that_runs_it() -> None:

@@ -336,10 +336,10 @@ def judge(it: Judged) -> BuildReport:
         from canserve.api.deployed import layout_findings
 
         found, rest = layout_findings(it.model, build, it.nodes or it.machines, it.wish)
-    elif it.nodes and build.identity.in_container:
-        from canserve.checks.machines import runs_images
+    elif it.nodes:
+        from canserve.checks.machines import each_alone
 
-        found, rest = runs_images(it.nodes)
+        found, rest = each_alone(it.nodes, image=build.identity.in_container)
     return BuildReport(
         build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
     )

@@ -60,9 +60,24 @@ def judge(
     )
 
 
+NOT_TOGETHER = (
+    "whether the machines can serve together: name degrees, -- --tensor-parallel-size N, or plan it"
+)
+
+
 def runs_images(nodes: Sequence[Node]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     """Whether each of these machines, any of which may be taken, can run an image at all."""
     return judge(Cluster("", tuple(nodes)), [FOR_IMAGES])
+
+
+def each_alone(
+    nodes: Sequence[Node], *, image: bool = False
+) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """What is said of machines where no layout over several was asked for: how they go together does not count then."""
+    found, rest = runs_images(nodes) if image else ((), ())
+    about = ", ".join(node.name for node in nodes)
+    of_several = [each for each in CHECKS if each.of_plans and each.of_several] if len(nodes) > 1 else []
+    return found, (*(Skipped(each.name, about, NOT_TOGETHER) for each in of_several), *rest)
 
 
 def for_serving(cluster: Cluster, *, image: bool = False) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
