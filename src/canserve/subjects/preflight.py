@@ -42,6 +42,8 @@ class Rank(Told):
     """What it said of itself: ``torch``, ``nccl``, ``name`` of its device ..."""
     notes: tuple[str, ...] = ()
     """Lines of the collective library that say what it chose."""
+    ended: float = 0.0
+    """When it stalled or failed, by its machine's clock, seconds since the epoch."""
 
     @property
     def phase(self) -> str:

@@ -54,8 +54,9 @@ def passed(flight: Preflight, phase: str) -> bool:
 
 
 def standing(flight: Preflight) -> tuple[Rank, ...]:
-    """Ranks that did not come to their end, the least far first."""
-    return tuple(sorted((rank for rank in flight.ranks if not rank.whole), key=came_to))
+    """Ranks that did not come to their end: the least far first, then who ended first, as others fail by that."""
+    still = (rank for rank in flight.ranks if not rank.whole)
+    return tuple(sorted(still, key=lambda rank: (came_to(rank), rank.state == "cut", rank.ended)))
 
 
 def where(ranks: tuple[Rank, ...]) -> str:

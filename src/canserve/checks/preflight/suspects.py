@@ -81,15 +81,15 @@ def _addresses(flight: Preflight, head: Node) -> list[Change]:
 
 
 def _interfaces(flight: Preflight, nodes: list[Node]) -> list[Change]:
+    variable = BY_NAME[flight.backend]
     if len(nodes) < 2:
-        return []
+        return [Change(f"{variable}=lo", {nodes[0].name: {variable: "lo"}})]
     try:
         found = network(Reader(), nodes)
     except Unread:
         return []
     if not isinstance(found, Network):
         return []
-    variable = BY_NAME[flight.backend]
     names = {name: end.interface.name for name, end in found.ends.items()}
     said = "/".join(dict.fromkeys(names.values()))
     return [Change(f"{variable}={said}", {node: {variable: name} for node, name in names.items()})]

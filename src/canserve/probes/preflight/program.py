@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # all are sent as one text
 SAID = re.compile(
     r"NCCL (INFO|WARN) .*(Bootstrap|Using network|Init (START|COMPLETE)|Connected all| via |NET/|error|fail|WARN)"
 )
+RAISED = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 MOST_RECORDS, MOST_LINES, SILENCE = 3000, 250, 15.0
 
 
@@ -38,7 +39,7 @@ class Rank:
 
     def __init__(self, task: dict[str, Any], number: int, words: list[str], home: str) -> None:
         self.number, self.step, self.lines = number, "start", 0
-        self.tail: deque[str] = deque(maxlen=40)
+        self.tail: deque[str] = deque(maxlen=300)
         self.limits: dict[str, float] = task["limits"]
         self.until = time.monotonic() + self.limits["start"]
         self.over = self.done = False
@@ -68,7 +69,7 @@ class Rank:
             elif SAID.search(line):
                 self.lines += 1
                 if self.lines <= MOST_LINES:
-                    say({"rank": self.number, "nccl": line.strip()[-300:]})
+                    say({"rank": self.number, "note": line.strip()[-300:]})
             self.tail.append(line.rstrip()[:300])
 
     def watch(self) -> bool:
@@ -95,7 +96,17 @@ class Rank:
     def tell(self, state: str, why: str) -> None:
         """How the step ended that it stands in, with its last words."""
         lines = [line for line in self.tail if line and not line.startswith(MARK) and "NCCL INFO" not in line]
-        say({"rank": self.number, "step": self.step, "state": state, "said": why, "last": lines[-25:]})
+        raised = [line for line in lines if RAISED.match(line) or "NCCL WARN" in line]
+        say(
+            {
+                "rank": self.number,
+                "step": self.step,
+                "state": state,
+                "said": why,
+                "raised": raised[:4],
+                "last": lines[:12] if state == "stalled" else lines[-12:],
+            }
+        )
 
     def end(self) -> None:
         """Takes the process and all its children away."""

@@ -44,6 +44,7 @@ class _Lines:
     address: str | None = None
     interface: str | None = None
     reached: dict[int, str] = field(default_factory=dict)
+    ended: float = 0.0
 
 
 def preflight(heard: Sequence[Heard], inside: tuple[str, ...], backend: str, master: str) -> Preflight:
@@ -97,12 +98,13 @@ def _rank(one: Heard, number: int, records: Iterable[Mapping[str, Any]]) -> Rank
         reached=found.reached,
         told=found.told,
         notes=tuple(found.notes),
+        ended=found.ended,
     )
 
 
 def _take(found: _Lines, record: Mapping[str, Any]) -> None:
     """One record of a rank's own steps."""
-    if isinstance(note := record.get("nccl"), str):
+    if isinstance(note := record.get("note"), str):
         found.notes.append(note[:MOST_TEXT])
         return
     step, state = record.get("step"), record.get("state")
@@ -122,20 +124,29 @@ def _take(found: _Lines, record: Mapping[str, Any]) -> None:
         if step != "end":
             found.state = "cut"
     elif state in {"failed", "stalled"}:
-        last = [str(line)[:MOST_TEXT] for line in _list(record.get("last"))]
-        found.stack = _stack(last) if state == "stalled" else ()
-        found.said = _why(last, str(record.get("said", ""))[:MOST_TEXT]) if state == "failed" else ""
+        found.ended = _number(record.get("t"))
+        found.stack = _stack(_texts(record, "last")) if state == "stalled" else ()
+        found.said = _why(record) if state == "failed" else ""
 
 
 def _over(found: _Lines) -> bool:
     return found.state in {"failed", "stalled", "done"}
 
 
-def _why(last: Sequence[str], said: str) -> str:
-    """The exception that ended it, else the last line it printed."""
-    raised = [line for line in last if re.match(r"[\w.]*(?:Error|Exception|Interrupt)\b", line)]
-    spoken = [line for line in last if line.strip()]
-    return (raised or spoken or [said])[-1].strip()
+def _why(record: Mapping[str, Any]) -> str:
+    """What the collective library complained of, else the last exception, else the last line that it printed."""
+    raised, last = _texts(record, "raised"), [line for line in _texts(record, "last") if line.strip()]
+    warned = [line.partition("NCCL WARN ")[2] for line in raised if "NCCL WARN " in line]
+    said = str(record.get("said", ""))[:MOST_TEXT]
+    return (warned[:1] or raised[-1:] or last[-1:] or [said])[0].strip()
+
+
+def _texts(record: Mapping[str, Any], name: str) -> list[str]:
+    return [str(line)[:MOST_TEXT] for line in _list(record.get(name))]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _stack(last: Sequence[str]) -> tuple[str, ...]:
@@ -165,12 +176,11 @@ def _kernels(node: str, records: Iterable[Mapping[str, Any]]) -> list[Kernel]:
         step, state = record.get("step"), record.get("state")
         if not isinstance(step, str) or not step.startswith("kernel "):
             continue
-        last = [str(line)[:MOST_TEXT] for line in _list(record.get("last"))]
         said = str(record.get("said", ""))[:MOST_TEXT]
         if state == "begin":
             state, said = "cut", "nothing more was heard of it"
         elif state in {"failed", "stalled"}:
-            said = _why(last, said)
+            said = _why(record)
         found[step] = Kernel(node, step[7:40], str(state)[:20], said)
     return list(found.values())
 
