@@ -48,3 +48,8 @@ def archive(program: str, name: str, path: str) -> tuple[str, ...]:
 def export(program: str, name: str) -> tuple[str, ...]:
     """Writes all files of a container to stdout as a tar archive, those of its volumes left out."""
     return (program, "export", "--", name)
+
+
+def changes(program: str, name: str) -> tuple[str, ...]:
+    """Prints a line for each path of a container that is not as in its image: ``C /usr``, ``A /usr/new``."""
+    return (program, "diff", "--", name)

@@ -98,7 +98,7 @@ def test_volumes_that_an_image_declares_go_with_its_container(docker: Docker, tm
     assert docker("volume", "ls", "-q") == "" and docker.left() == []
 
 
-def test_an_image_is_read_once_and_a_container_anew_for_each_question(
+def test_an_image_is_read_once_and_a_container_that_changed_anew_for_each_question(
     docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path / "kept")
@@ -116,11 +116,32 @@ def test_an_image_is_read_once_and_a_container_anew_for_each_question(
     first, travelled = asked(image, question())
     assert isinstance(first, Build) and travelled
     assert asked(image, question()) == (first, False)
+    held, travelled = asked(container, question())
+    assert isinstance(held, Build) and names(held) == {"Alpha", "Beta"} and not travelled
+    (tmp_path / "registry.py").write_text('MODELS = ["Gamma"]\n')
+    docker("cp", str(tmp_path / "registry.py"), f"idle:/{SITE}/eng/registry.py")
     one = question()
     held, travelled = asked(container, one)
-    assert isinstance(held, Build) and travelled
+    assert isinstance(held, Build) and names(held) == {"Gamma"} and travelled
     assert asked(container, one) == (held, False)
     assert asked(container, question()) == (held, True)
+
+
+def test_a_container_that_changed_nothing_is_read_for_its_image_too(docker: Docker, tmp_path: Path) -> None:
+    docker("run", "-d", "--name", "serving", "--network", "none", "--entrypoint", "/bin/busybox", "me/eng:1", "sleep", "600")  # fmt: skip
+    docker("exec", "serving", "/bin/busybox", "mkdir", "-p", f"/{SITE}/eng/__pycache__", "/var/log/eng")
+    docker("exec", "serving", "/bin/busybox", "touch", f"/{SITE}/eng/__pycache__/registry.pyc")
+    options = BuildOptions(engines=ENGINES, cache=Cache(tmp_path / "kept"))
+    alone = [read_build("container://serving", Want(), options).build for _ in range(2)]
+    image = read_build("docker-daemon:me/eng:1", Want(), options).build
+    assert isinstance(image, Build) and names(image) == {"Alpha", "Beta"} and alone[0] == alone[1]
+    assert docker.left() == ["serving"]
+    docker("exec", "serving", "/bin/busybox", "rm", f"/{SITE}/eng/registry.py")
+    options = BuildOptions(engines=ENGINES, cache=Cache(tmp_path / "kept"))
+    changed = read_build("container://serving", Want(), options).build
+    assert isinstance(changed, Build) and names(changed) == set()
+    image = read_build("docker-daemon:me/eng:1", Want(), options).build
+    assert isinstance(image, Build) and names(image) == {"Alpha", "Beta"}
 
 
 def test_changed_files_of_a_running_container_win(docker: Docker) -> None:

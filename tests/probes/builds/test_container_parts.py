@@ -17,10 +17,15 @@ from small_engine import ENGINES
 from canserve.facts import Cause, Missing
 from canserve.probes.build import BuildOptions, read_build
 from canserve.probes.container.areas import Area, first_areas, further_areas, holds, outermost, within
+from canserve.probes.container.asking import Described
+from canserve.probes.container.changes import Changes, changes
 from canserve.probes.container.naming import Held, NamingError, held
 from canserve.subjects.build import Want
+from canserve.transport.frames import Answer
+from canserve.transport.reach import Look
 from canserve.trees.container import records, skim
-from canserve.trees.image.layer import FILE, LINK, Layer, Node
+from canserve.trees.container.state import Kept
+from canserve.trees.image.layer import FILE, FOLDER, LINK, Layer, Node
 from canserve.trees.image.manifest import Config
 from made_images import hard, layer, link
 
@@ -186,6 +191,57 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     got = skimmed(tmp_path, {}, areas=[{"argv": ["no-such-program"], "below": "", "most": 1}])
     assert got.areas[0].status == 127 and not got.areas[0].whole
+
+
+KEPT = Kept(
+    frozenset({"usr/local/lib", "opt/venv/lib"}),
+    Layer({
+        "usr/local/lib": Node(FOLDER), "usr/local/lib/eng": Node(FOLDER), "usr/local/lib/eng/a.py": Node(FILE, 1),
+        "usr/local/lib/eng/__pycache__": Node(FOLDER),
+    }),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("listed", "spares"),
+    [
+        ("", True),
+        ("C /var\nA /var/log/x\n", True),
+        ("C /usr\nC /usr/local\nA /usr/local/bin\n", True),
+        ("C /usr\nC /usr/local\nC /usr/local/lib\nC /usr/local/lib/eng\n", True),
+        ("C /usr/local/lib/eng/__pycache__\nA /usr/local/lib/eng/__pycache__/a.pyc\n", True),
+        ("A /usr/local/lib/new\n", False),
+        ("C /usr/local/lib/eng/a.py\n", False),
+        ("D /usr/local/lib/eng\n", False),
+        ("A /usr/local/lib/eng\n", False),
+        ("C /usr/local/lib/unknown\n", False),
+        ("A /opt/venv\n", False),
+        ("D /usr\n", False),
+    ],
+)
+def test_what_of_a_container_stands_for_its_image(listed: str, spares: bool) -> None:
+    told = changed_by(listed)
+    assert told is not None and told.spare(KEPT) is spares
+
+
+def changed_by(
+    listed: str, mounts: tuple[str, ...] = (), whole: bool = True, status: int = 0
+) -> Changes | None:
+    it = held("container://x")
+    assert it is not None
+    described = Described(
+        "docker", "sha256:1", Config("linux/arm64", "aarch64", {}, (), (), {}), "", "running", (), mounts
+    )
+    answer = Answer(status, listed.encode(), "", whole)
+    return changes(it, described, Look("x", "docker diff", "", {"docker_changes": answer}))
+
+
+def test_what_a_container_changed_is_known_or_nothing_is_shared() -> None:
+    assert changed_by("", whole=False) is None and changed_by("", status=1) is None
+    assert changed_by("nonsense\n") is None
+    for mount, spares in (("usr/local/lib/eng", False), ("usr/local", False), ("root/.cache", True)):
+        told = changed_by("", (mount,))
+        assert told is not None and told.spare(KEPT) is spares
 
 
 def framed(lines: bytes, content: bytes = b"", end: bool = True) -> bytes:

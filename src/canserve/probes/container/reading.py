@@ -12,13 +12,16 @@ import re
 import secrets
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
 from canserve.commands import containers
 from canserve.facts import Cause, Evidence, Missing
+from canserve.probes.container import changes
 from canserve.probes.container.areas import (
     Area,
     first_areas,
@@ -95,14 +98,32 @@ def open_held(it: Held, sought: Sought, way: Way) -> Opened | Missing:
         return Missing(
             Cause.UNREACHED, why, (Evidence(it.subject, "--offline", "not looked at", whole=False),)
         )
-    look = way.look(it, sections(it), Limits(whole=40.0))
+    look = way.look(it, [*sections(it), *changes.sections(it)], Limits(whole=40.0))
     told = described(it, look)
     if isinstance(told, Missing):
         return told
+    reader = _Reader(it, told, sought, way)
+    reader.changed = changes.changes(it, told, look)
     try:
-        return _Reader(it, told, sought, way).open()
+        with _one_by_one(it, told, way, reader.changed):
+            return reader.open()
     except TreeError as error:
         return error.missing
+
+
+@contextmanager
+def _one_by_one(it: Held, told: Described, way: Way, changed: changes.Changes | None) -> Iterator[None]:
+    """An image and the containers of it: what was read of the first may stand for the others."""
+    if it.kind == "container" and changed is None:
+        yield
+        return
+    lock = way.recent.setdefault(f"reading {it.machine} {told.program} {told.image}", threading.Lock())
+    assert isinstance(lock, _LOCK)
+    with lock:
+        yield
+
+
+_LOCK = type(threading.Lock())
 
 
 class _Reader:
@@ -120,6 +141,8 @@ class _Reader:
         self._read: set[str] = set()
         self._cut: list[str] = []
         """Areas that were not read to their end."""
+        self.changed: changes.Changes | None = None
+        """What a container changed of its image; None: it is not known, or this is an image."""
 
     def open(self) -> Opened:
         """As it was read before, where that still holds; else from the engine."""
@@ -134,32 +157,43 @@ class _Reader:
         return Opened(tree, self._told, notes)
 
     def _kept(self) -> state.Kept | None:
-        """What was read for this or a wider question: of an image ever, of a container within this question."""
+        """What was read for this or a wider question: of an image ever, of a container within this question.
+
+        Of a container that changed none of it, what was read of its image will do.
+        """
         for sought in dict.fromkeys((self._sought, replace(self._sought, stack=True))):
-            key = self._key(sought)
-            recent = self._way.recent.get(key)
+            recent = self._way.recent.get(self._key(sought))
             if isinstance(recent, state.Kept):
                 return recent
-            if self._it.kind == "image" and self._way.cache is not None:
-                kept = state.load(self._way.cache.get("layers", key))
-                if kept is not None:
-                    return kept
+            kept = self._of_image(sought)
+            if kept is not None and (self._it.kind == "image" or (self.changed and self.changed.spare(kept))):
+                return kept
         return None
+
+    def _of_image(self, sought: Sought) -> state.Kept | None:
+        key = self._key(sought, of_image=True)
+        recent = self._way.recent.get(key)
+        if isinstance(recent, state.Kept):
+            return recent
+        return None if self._way.cache is None else state.load(self._way.cache.get("layers", key))
 
     def _keep(self) -> None:
         if self._cut:
             return
         key, kept = self._key(self._sought), state.Kept(frozenset(self._read), self._layer())
         self._way.recent[key] = kept
+        if self.changed is not None and self.changed.spare(kept):
+            self._way.recent[self._key(self._sought, of_image=True)] = kept
         if self._it.kind == "image" and self._way.cache is not None:
             self._way.cache.put("layers", key, state.dump(kept))
 
-    def _key(self, sought: Sought) -> str:
+    def _key(self, sought: Sought, of_image: bool = False) -> str:
         """The files of an image never change; those of a container may, and are its own."""
-        own = "" if self._it.kind == "image" else f"{self._it.machine} {self._it.name}"
-        asked = (
-            f"{sorted(sought.packages)} {sought.stack} {sought.everything} {first_areas(self._told.config)}"
-        )
+        alone = self._it.kind == "container" and not of_image
+        own = f"{self._it.machine} {self._it.name}" if alone else ""
+        config = self._told.config
+        areas = first_areas(config), system_areas(config, ())
+        asked = f"{sorted(sought.packages)} {sought.stack} {sought.everything} {areas}"
         told = f"{self._told.program} {self._told.image} {own} {asked}"
         return f"held-{hashlib.sha256(told.encode()).hexdigest()}"
 
@@ -230,7 +264,6 @@ class _Reader:
         if gone_midway is not None:
             why = f"{self._it.name} was removed while it was read"
             raise TreeError(Missing(Cause.UNAVAILABLE, why, (self._seen(look, gone_midway),), "look again"))
-        ends = list(skimmed.areas.values())
         ends = list(skimmed.areas.values())
         said = {" ".join(each.error.split()) for each in ends}
         refused = len(ends) == len(areas) and all(e.cut is None and not _read_to_its_end(e) for e in ends)
