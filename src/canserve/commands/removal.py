@@ -9,19 +9,21 @@ GRACE = 20
 
 # The processes of a run: whoever has its name in the environment, and everybody in the sessions of those, as
 # programs that set their title write over their environment. $0: the run; zombies hold nothing and are left out.
+# Each is asked once, those too that were born meanwhile: a second signal makes some servers drop everything.
 _FIND = (
     'ours() { sessions=" "; for f in $(grep -lsF "CANSERVE_RUN=$0." /proc/[0-9]*/environ); do s=; '
     '{ read -r s <"${f%/environ}/stat"; } 2>/dev/null || continue; set -- ${s##*) }; sessions="$sessions$4 "; done; '
     'found=; for f in /proc/[0-9]*/stat; do s=; { read -r s <"$f"; } 2>/dev/null || continue; set -- ${s##*) }; '
     'case $sessions in *" $4 "*) [ "$1" = Z ] || { p=${f#/proc/}; found="$found ${p%/stat}"; };; esac; done; }; '
-    'gone() { n=$1; while ours && [ -n "$found" ] && [ "$n" -gt 0 ]; do sleep 0.2; n=$((n - 1)); done; '
-    '[ -z "$found" ]; }; '
+    'end() { told=" "; late=$(($(date +%s) + $2)); while ours; [ -n "$found" ] && [ "$(date +%s)" -le "$late" ]; do '
+    'for p in $found; do case $told in *" $p "*) ;; *) told="$told$p "; kill -"$1" "$p" 2>/dev/null;; esac; done; '
+    'sleep 0.2; done; [ -z "$found" ]; }; '
 )
 assert f"{VARIABLE}=$0." in _FIND
 _END = (
     'grace=$1; ours; [ -n "$found" ] || exit 0; '
     'shm=$(for p in $found; do grep -ho "/dev/shm/[^ ]*" "/proc/$p/maps"; done 2>/dev/null | sort -u); '
-    "kill -TERM $found 2>/dev/null; gone $((grace * 5)) || { kill -KILL $found 2>/dev/null; gone 25; }; "
+    'end TERM "$grace" || end KILL 5; '
     '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
     'for f in $shm; do grep -qsF "$f" /proc/[0-9]*/maps || rm -f -- "$f"; done'
 )

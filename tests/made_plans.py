@@ -72,9 +72,11 @@ def saved(
     return path
 
 
-def server(host: str, port: int, *more: str, ranks: tuple[int, ...] = (0,), **variables: str) -> Process:
+def server(host: str, port: int, *more: str, environment: Mapping[str, str] | None = None) -> Process:
     """One process of a single-host plan."""
-    return Process(host, ranks, ("vllm", "serve", "/models/tiny", "--port", str(port), *more), variables)
+    return Process(
+        host, (0,), ("vllm", "serve", "/models/tiny", "--port", str(port), *more), environment or {}
+    )
 
 
 def told(text: str) -> Mapping[str, Any]:
