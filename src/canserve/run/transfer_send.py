@@ -33,6 +33,18 @@ def name_of(path: bytes) -> str:
     return path.decode("latin-1")
 
 
+def place_of(root: str) -> bytes:
+    """A folder as orders name it: ``hub:NAME`` lies in the Hub cache of whoever is logged in."""
+    path = root.encode("latin-1")
+    if path.startswith(b"hub:"):
+        told = os.environ
+        cache = told.get("XDG_CACHE_HOME") or "~/.cache"
+        home = told.get("HF_HOME") or os.path.join(cache, "huggingface")
+        hub = told.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+        path = os.path.join(hub.encode(), path[4:])
+    return os.path.realpath(os.path.expanduser(path))
+
+
 def inventory(root: bytes) -> list[list[Any]]:
     """``[name, size, mtime in ns, link target or None]`` of all files below a folder. Raises Failed.
 
@@ -87,7 +99,7 @@ def ways(plan: dict[str, Any]) -> list[Out]:
 
 def send_files(job: dict[str, Any]) -> None:
     """A folder: first what is there, then what the other machine lacks."""
-    root = os.path.realpath(os.path.expanduser(job["root"].encode("latin-1")))
+    root = place_of(job["root"])
     if not os.path.isdir(root):
         raise Failed(f"{root!r} is no folder")
     say(files=inventory(root))

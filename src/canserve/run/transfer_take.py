@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from canserve.run.transfer_digests import Digests
-from canserve.run.transfer_send import INCOMING
+from canserve.run.transfer_send import INCOMING, place_of
 from canserve.run.transfer_wire import SILENCE, Cut, Door, Failed, In, order, say, watch_operator, write_all
 
 KEPT = 7 * 86400
@@ -112,7 +112,7 @@ class Folder:
     """Where files are put together, and put in their place when they are whole."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        self.root = os.path.realpath(os.path.expanduser(job["root"].encode("latin-1")))
+        self.root = place_of(job["root"])
         self.incoming = os.path.join(self.root, INCOMING.encode())
         self.files = {one[0]: one for one in job["files"]}
         self.digests = Digests()
@@ -193,7 +193,9 @@ class Folder:
                 raise Failed(f"{one[0]!r} cannot be written: {error.strerror}") from None
             if file.tell() != one[1] or digest != sha.hexdigest():
                 os.unlink(part)
-                raise Failed(f"{one[0]!r} is not what was sent: sha256 {sha.hexdigest()}, not {digest}")
+                # Where it was gone on with, what came before the cut is what is wrong: it is sent anew.
+                kind = Cut if at else Failed
+                raise kind(f"{one[0]!r} is not what was sent: sha256 {sha.hexdigest()}, not {digest}")
             os.fchmod(file.fileno(), (int(told["mode"]) & 0o777) | 0o600)
             os.utime(file.fileno(), ns=(one[2], one[2]))
             os.fsync(file.fileno())

@@ -23,7 +23,7 @@ MOST = 64 << 20
 HEAD = struct.Struct(">cI")
 BEAT = 5.0
 """Seconds between signs of life."""
-SILENCE = 45
+SILENCE = 30
 """Seconds without one, after which the other end is dead."""
 SLOW = 25e6
 """Bytes a second: a way that takes no more than that is worth packing for."""
