@@ -278,6 +278,7 @@ def open_build(target: str, want: Want, options: Options, arch: str | None) -> R
     how = BuildOptions(
         offline=options.offline,
         arch=arch,
+        cpu_named=options.arch is not None,
         table=transformers_table(),
         read_table=read_table,
         tell=partial(say, options),

@@ -12,7 +12,7 @@ from canserve.engines import Engine, engines
 from canserve.engines.sources import Sources
 from canserve.engines.transformers import merge, read_table
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
-from canserve.probes.build_target import Means, Opened, open_target
+from canserve.probes.build_target import TABLE_FILES, Means, Opened, open_target
 from canserve.probes.discover import Found, discover
 from canserve.subjects.build import Build, Identity, Transformers, TransformersTable, Want
 from canserve.trees.archive.remote import Place
@@ -25,9 +25,6 @@ from canserve.trees.web.settings import Settings
 
 NO_TABLE = Missing(Cause.UNREACHED, "no table of transformers releases was given")
 LIBRARY = "transformers"
-_TABLE_FILES = tuple(
-    f"models/auto/{name}.py" for name in ("configuration_auto", "auto_mappings", "modeling_auto")
-)
 
 ReadTable = Callable[[Sources, str], Fact[TransformersTable]]
 """Read what one installation of transformers offers from its own files, given its version."""
@@ -44,6 +41,8 @@ class BuildOptions:
     offline: bool = False
     arch: str | None = None
     """CPU architecture whose wheel is meant, ``x86_64`` or ``aarch64``; None: not said."""
+    cpu_named: bool = True
+    """Whether no other one will do; else an image for another CPU is read, for it to be judged as what it is."""
     table: Fact[TransformersTable] = NO_TABLE
     """Of all released versions."""
     read_table: ReadTable = field(default=read_table)
@@ -96,6 +95,7 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
         options.config,
         options.arch,
         sought,
+        options.cpu_named,
         options.routes,
         offline=options.offline,
         recent=options.recent,
@@ -211,7 +211,7 @@ def _untouched(sources: Sources) -> bool:
     text = sources.text(records[0])
     if isinstance(text, Missing) or text.value is None:
         return False
-    for name in _TABLE_FILES:
+    for name in TABLE_FILES[LIBRARY]:
         path = f"{LIBRARY}/{name}"
         raw = sources.raw(path)
         if isinstance(raw, Missing):

@@ -37,6 +37,12 @@ BESIDE = ("transformers", "torch")
 """Packages that are looked into beside an engine; the files of an image that are kept are chosen by these."""
 _CONFIG = re.compile(r"[0-9a-f]{64}\.json")
 """What ``docker save`` called an image's config before it wrote layouts as well."""
+TABLE_FILES = {
+    "transformers": tuple(
+        f"models/auto/{name}.py" for name in ("configuration_auto", "auto_mappings", "modeling_auto")
+    )
+}
+"""Of a package beside an engine, the files by which it is seen that it is as it was released: then no other is read."""
 NO_DIGEST = Missing(Cause.UNAVAILABLE, "a folder has no digest of its own")
 
 
@@ -66,6 +72,8 @@ class Means:
     config: PipConfig | Missing
     arch: str | None
     engines: Sequence[Engine] = field(default=())
+    cpu_named: bool = False
+    """Whether the user named the CPU architecture, so that no other one will do."""
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines whose names follow an @ are reached; any other name is one of ssh itself."""
     offline: bool = False
@@ -164,12 +172,20 @@ def _open_found(found: Found, engine: Engine, means: Means, subject: str) -> Ope
 
 def _open_image(target: str, means: Means) -> Opened:
     from canserve.trees.image.early import Sought
+    from canserve.trees.image.manifest import OtherCpuError
     from canserve.trees.image.opening import open_image
     from canserve.trees.image.registry import PREFIX
 
     beside = frozenset(BESIDE)
     engines = frozenset(engine.package for engine in means.engines) - beside
-    image = open_image(target, means.place, Sought(engines, beside, means.whole), means.arch)
+    sought = Sought(engines, beside, means.whole)
+    try:
+        image = open_image(target, means.place, sought, means.arch)
+    except OtherCpuError as error:
+        if means.cpu_named:
+            raise
+        # The machine's CPU is another one: that is a verdict about an image which can be read.
+        image = open_image(target, means.place, sought, error.offered[0])
     subject, machine = image.tree.subject, image.config.architecture
     content = Known(image.digest, (Evidence(subject, "its manifest", image.digest),))
     seen = (Evidence(subject, "its config", f"made for {image.config.platform}"),)
@@ -189,7 +205,7 @@ def _open_held(it: Held, means: Means) -> Opened | Missing:
     packages = frozenset(engine.package for engine in means.engines) | {"transformers"}
     engines = frozenset(engine.package for engine in means.engines if engine.name not in LIBRARIES)
     way = Way(means.routes, means.offline, means.place.tell, means.place.cache, means.recent)
-    found = open_held(it, Sought(packages, engines, means.stack, means.deep), way)
+    found = open_held(it, Sought(packages, engines, means.stack, TABLE_FILES, means.deep), way)
     if isinstance(found, Missing):
         return found
     told, subject = found.described, printable(it.subject)

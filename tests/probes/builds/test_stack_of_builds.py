@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -460,6 +461,19 @@ def test_secrets_of_an_image_are_not_told(tmp_path: Path) -> None:
     stack = image(tmp_path, BASE, engine(), script, **config)
     assert of(stack.started).command == ("[REDACTED]", "--api-key=[REDACTED]")
     assert "word" not in repr((stack.started, stack.pins))
+
+
+def test_an_image_for_another_cpu_is_read_as_what_it_is(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "image")
+    layout.add(layout.image([layer({**BASE, **engine()})], "arm64"))
+    options = BuildOptions(
+        arch="x86_64", cache=Cache(tmp_path / "cache"), engines=(SmallEngine("vllm"),), offline=True
+    )
+    asked = read_build(f"oci:{layout.root}", Want(), options).build
+    assert isinstance(asked, Missing) and "no image for x86_64" in asked.why and "--arch" in (asked.ask or "")
+    build = read_build(f"oci:{layout.root}", Want(), replace(options, cpu_named=False)).build
+    assert isinstance(build, Build)
+    assert of(build.identity.platforms) == ("linux_aarch64",)
 
 
 def test_the_other_libc(tmp_path: Path) -> None:

@@ -13,6 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from canserve.facts import Missing
+from canserve.trees.names import unreadable
+from canserve.trees.tree import TreeError
+
 MAX_DOCUMENT = 8 << 20
 """Bytes of one document."""
 MAX_LAYERS = 512
@@ -31,7 +35,28 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class FormError(ValueError):
-    """A document that is not what it should be."""
+    """A document that is not what it should be, or an image that is not there as it was asked for."""
+
+    def __init__(self, message: str, offered: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.offered = offered
+        """CPU architectures that there are, where the one that was asked for is none of them."""
+
+
+class OtherCpuError(TreeError):
+    """There is such an image, but not for the CPU architecture that was asked for."""
+
+    def __init__(self, missing: Missing, offered: tuple[str, ...]) -> None:
+        super().__init__(missing)
+        self.offered = offered
+
+
+def lifted(error: FormError, subject: str) -> TreeError:
+    """The same as an error of the whole image."""
+    if error.offered:
+        ask = "name an image for that CPU, or say for which one this is meant (--arch)"
+        return OtherCpuError(unreadable(subject, "", str(error), ask), error.offered)
+    return TreeError(unreadable(subject, "", str(error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +200,8 @@ def choose(found: Sequence[Descriptor], arch: str | None) -> Descriptor:
     if arch is not None:
         if arch in by_machine:
             return by_machine[arch]
-        raise FormError(f"no image for {arch}; there are {', '.join(sorted(by_machine))}")
+        offered = tuple(sorted(by_machine))
+        raise FormError(f"no image for {arch}; there are {', '.join(offered)}", offered)
     if len(by_machine) == 1:
         return found[0]
     raise FormError(f"images for {', '.join(sorted(by_machine))}: say which with --arch, or name a machine")

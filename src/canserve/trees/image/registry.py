@@ -29,6 +29,7 @@ from canserve.trees.image.manifest import (
     config,
     document,
     is_index,
+    lifted,
     manifest,
     manifests,
 )
@@ -136,12 +137,13 @@ class Registry:
                     described = manifest(found)
                     told = config(document(self._small(described.config), "the image's config"))
                     if arch is not None and told.architecture not in {"", arch}:
-                        raise FormError(f"an image for {told.architecture}, not for {arch}")
+                        why = f"an image for {told.architecture}, not for {arch}"
+                        raise FormError(why, (told.architecture,))
                     return Pulled(digest, described, told, tuple(self._notes))
                 digest, found = self._manifest(choose(manifests(found), arch).digest)
             raise FormError(f"indexes nested more than {MAX_NESTED} deep")
         except FormError as error:
-            raise TreeError(unreadable(self.subject, "", str(error))) from None
+            raise lifted(error, self.subject) from None
 
     def blob(self, layer: Descriptor, kept: bool = True) -> RemoteBlob:
         """A layer, by ranges; ``kept``: through the cache, which a layer that is passed over would only fill."""

@@ -23,6 +23,7 @@ from canserve.trees.image.manifest import (
     config,
     document,
     is_index,
+    lifted,
     manifest,
     manifests,
 )
@@ -159,7 +160,7 @@ def open_saved(store: Store, tag: str | None, arch: str | None) -> Saved:
         if store.has("manifest.json"):
             return _of_docker(store, tag, arch)
     except FormError as error:
-        raise TreeError(unreadable(store.subject, "", str(error))) from None
+        raise lifted(error, store.subject) from None
     why = "neither index.json nor manifest.json is in it: no image that docker, podman or skopeo saved"
     raise TreeError(unreadable(store.subject, "", why))
 
@@ -187,7 +188,7 @@ def _is_called(each: Descriptor, tag: str) -> bool:
 def _image(store: Store, found: Manifest, digest: str, arch: str | None) -> Saved:
     described = config(_document(store, _place(found.config)))
     if arch is not None and described.architecture not in {"", arch}:
-        raise FormError(f"an image for {described.architecture}, not for {arch}")
+        raise FormError(f"an image for {described.architecture}, not for {arch}", (described.architecture,))
     layers = []
     for layer in found.layers:
         blob = store.blob(_place(layer))
@@ -213,7 +214,7 @@ def _of_docker(store: Store, tag: str | None, arch: str | None) -> Saved:
     data = _bytes(store, name)
     described = config(document(data, name))
     if arch is not None and described.architecture not in {"", arch}:
-        raise FormError(f"an image for {described.architecture}, not for {arch}")
+        raise FormError(f"an image for {described.architecture}, not for {arch}", (described.architecture,))
     identity = document(data, name).get("rootfs", {})
     diffs = identity.get("diff_ids") if isinstance(identity, dict) else None
     keys = [str(each).partition(":")[2] for each in diffs] if isinstance(diffs, list) else []
