@@ -208,7 +208,9 @@ def test_architectures_that_are_written_over_by_model_type() -> None:
 
 def test_the_class_that_is_put_in_by_model_type_is_read_as_if_it_had_been_named() -> None:
     files = {
-        PLACES[1]: "def get_config(config):\n    if config.model_type == 'c':\n        config.architectures = ['LlamaForCausalLM']\n",
+        PLACES[
+            1
+        ]: "def get_config(config):\n    if config.model_type == 'c':\n        config.architectures = ['LlamaForCausalLM']\n",
         "models/named.py": MODEL.format("Named"),
         "models/other.py": MODEL.format("Other"),
     }
