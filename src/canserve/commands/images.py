@@ -14,9 +14,10 @@ def load(engine: str) -> tuple[str, ...]:
     return (engine, "load", "-q")
 
 
-def pull(engine: str, image: str) -> tuple[str, ...]:
-    """Fetches an image from its registry."""
-    return (engine, "pull", "-q", "--", image)
+def pull(engine: str, image: str, architecture: str | None = None) -> tuple[str, ...]:
+    """Fetches an image from its registry; ``architecture``: of another kind of machine than the one that fetches it."""
+    platform = ("--platform", f"linux/{architecture}") if architecture else ()
+    return (engine, "pull", "-q", *platform, "--", image)
 
 
 def tag(engine: str, image: str, name: str) -> tuple[str, ...]:

@@ -54,17 +54,20 @@ def legs(stands: Sequence[Stand], targets: Collection[str], registry: bool) -> t
     rounds = [tuple(Leg(name, "there") for name in targets if by_name[name].holds)]
     left = [by_name[name] for name in targets if not by_name[name].holds]
     while left:
-        found = _round(sources, left, registry)
+        others = [stand for stand in stands if stand.name not in targets]
+        found = _round(sources, left, others, registry)
         if not found:
             break
         rounds.append(found)
         done = {leg.to for leg in found}
-        sources += [stand for stand in left if stand.name in done]
+        sources += [stand for stand in (*left, *others) if stand.name in done]
         left = [stand for stand in left if stand.name not in done]
     return tuple(each for each in rounds if each)
 
 
-def _round(sources: Sequence[Stand], left: Sequence[Stand], registry: bool) -> tuple[Leg, ...]:
+def _round(
+    sources: Sequence[Stand], left: Sequence[Stand], others: Sequence[Stand], registry: bool
+) -> tuple[Leg, ...]:
     found: list[Leg] = []
     waiting = list(left)
     for source in sources:  # every source serves one machine: the next round has twice as many
@@ -74,6 +77,9 @@ def _round(sources: Sequence[Stand], left: Sequence[Stand], registry: bool) -> t
             waiting.remove(near)
     if found:
         return tuple(found)
+    if registry and not sources and all(stand.internet is False for stand in waiting):
+        # Nobody who needs it may go out: whoever else can fetches it for them.
+        return tuple(Leg(stand.name, "pull") for stand in others if stand.internet is not False)[:1]
     if registry and not sources:
         # The first with internet fetches it; who shares its network gets it from there, faster than from outside.
         online = [stand for stand in waiting if stand.internet is not False]

@@ -22,6 +22,7 @@ from canserve.units import Bytes
 
 PROGRAMS = ("docker", "podman")
 _DISTINCT = "{{.Id}} {{json .RootFS.Layers}}"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _PULLING = 7200.0
 
 
@@ -40,7 +41,8 @@ class Engine:
     layers: tuple[str, ...]
     sizes: tuple[Bytes, ...] | None
     size: Bytes | None
-    names: tuple[str, ...]
+    architecture: str
+    """As images name it; empty: not told."""
     others: Mapping[str, tuple[str, ...]]
     """Layers of every image that it holds, by identifier."""
 
@@ -100,6 +102,7 @@ def _engine(machine: str, program: str, info: Mapping[str, Any], look: Look) -> 
     layers = tuple(map(str, (told.get("RootFS") or {}).get("Layers") or ()))
     steps = [int(line) for line in look.answers[f"steps_{program}"].text.split() if line.isdigit()]
     store = info.get("DockerRootDir") or (info.get("store") or {}).get("graphRoot") or "/var/lib/docker"
+    machine_kind = str(info.get("Architecture") or (info.get("host") or {}).get("arch") or "")
     status = json.dumps(info.get("DriverStatus") or [])
     others: dict[str, tuple[str, ...]] = {}
     for line in look.answers[f"held_{program}"].text.splitlines():
@@ -117,7 +120,7 @@ def _engine(machine: str, program: str, info: Mapping[str, Any], look: Look) -> 
         layers=layers,
         sizes=sizes(steps, layers),
         size=Bytes(int(told["Size"])) if isinstance(told.get("Size"), int) else None,
-        names=tuple(map(str, told.get("RepoTags") or ())),
+        architecture=_ARCHITECTURES.get(machine_kind, machine_kind),
         others=others,
     )
 
@@ -146,14 +149,20 @@ def bring_image(it: Held, registry: bool, targets: Sequence[str], hands: Hands) 
     ]
     out = [one for one in out if one.machine in targets]
     engines = {name: engine for name, engine in seen.items() if isinstance(engine, Engine)}
-    work = _Work(it, registry, hands, engines)
     left = [name for name in targets if name in engines]
+    work = _Work(it, registry, hands, engines)
+    work.targets = tuple(left)
     while left and (rounds := work.rounds(left)):
         for each in rounds if hands.dry else rounds[:1]:  # what failed is no source for the next
-            out += fanout(work.leg, each, 8)
-            left = [name for name in left if name not in {leg.to for leg in each}]
+            done = fanout(work.leg, each, 8)
+            stuck = {
+                one.machine: one.problem for one in done if one.problem is not None and one.road == "pull"
+            }
+            work.cut_off |= stuck  # another road may lead there
+            out += [one for one in done if one.machine not in stuck]
+            left = [name for name in left if name in stuck or name not in {leg.to for leg in each}]
     lost = [name for name in targets if name in engines and name not in {one.machine for one in out}]
-    return (*out, *(Carried(it.name, name, "there", None, problem=work.nowhere()) for name in lost))
+    return (*out, *(Carried(it.name, name, "there", None, problem=work.nowhere(name)) for name in lost))
 
 
 class _Work:
@@ -161,13 +170,18 @@ class _Work:
 
     def __init__(self, it: Held, registry: bool, hands: Hands, engines: dict[str, Engine]) -> None:
         self.it, self.registry, self.hands, self.engines = it, registry, hands, engines
+        self.targets: tuple[str, ...] = ()
+        self.cut_off: dict[str, str] = {}
+        """Machines that could not fetch it from its registry, and why."""
         holders = [engine for engine in engines.values() if engine.id is not None]
         named = engines.get(it.machine)
         self.wanted = named if named is not None and named.id is not None else next(iter(holders), None)
         """Where it is read how the image is; None: on no machine yet."""
 
-    def nowhere(self) -> str:
+    def nowhere(self, machine: str) -> str:
         """Why no road leads to a machine."""
+        if self.cut_off:
+            return self.cut_off.get(machine) or "; ".join(self.cut_off.values())
         if self.wanted is not None:
             return "no machine that holds it is reached"
         if self.registry:
@@ -176,8 +190,14 @@ class _Work:
 
     def rounds(self, targets: Sequence[str]) -> tuple[tuple[Leg, ...], ...]:
         """See ``legs``."""
+        nodes = self.hands.nodes
         stands = [
-            Stand(name, self.hands.nodes[name].ip, self.hands.nodes[name].internet, self.has(engine))
+            Stand(
+                name,
+                nodes[name].ip,
+                False if name in self.cut_off else nodes[name].internet,
+                self.has(engine),
+            )
             for name, engine in self.engines.items()
         ]
         return legs(stands, targets, self.registry)
@@ -230,13 +250,16 @@ class _Work:
 
     def pulled(self, done: Carried) -> Carried:
         """The machine fetches it itself."""
-        argv = images.pull(self.engines[done.machine].program, self.it.name)
+        engine = self.engines[done.machine]
+        kinds = {self.engines[name].architecture for name in self.targets}
+        wanted = next(iter(kinds)) if len(kinds) == 1 and engine.architecture not in kinds else None
+        argv = images.pull(engine.program, self.it.name, wanted)
         done = replace(done, argv=((done.machine, argv),))
         if self.hands.dry:
             return done
         self.hands.tell(f"{done.machine} fetches {self.it.name}")
         self.run(done.machine, argv, _PULLING)
-        engine = self.engines[done.machine] = looked(self.it.name, done.machine, self.hands)
+        self.engines[done.machine] = engine = looked(self.it.name, done.machine, self.hands)
         if self.wanted is None:
             self.wanted = engine
         return replace(done, digest=engine.id)
@@ -267,6 +290,12 @@ class _Work:
         done = replace(
             done, road=road, moved=Bytes(int(told["wire"])), note="; ".join(filter(None, (note, remark)))
         )
+        target_id = plain(str(told["holds"])) if told.get("holds") else None
+        if target_id == wanted.id:  # asked over there, under the name that it is to have
+            self.engines[leg.to] = replace(
+                target, id=target_id, others={**target.others, target_id: wanted.layers}
+            )
+            return replace(done, digest=target_id)
         return self.verified(done, wanted)
 
     def job(
@@ -274,6 +303,7 @@ class _Work:
     ) -> Job:
         """What both programs are told."""
         lacking = _lacking(wanted, there)
+        check = images.identify(target.program, self.it.name)
 
         def settle(
             first: Mapping[str, Any], has: Mapping[str, Any]
@@ -293,7 +323,7 @@ class _Work:
             spool = int(has["spool"] or 0) - (room.needed.count if has["one"] else 0)
             send = {"argv": list(save), "layers": list(wanted.layers), "held": there, "have": has["have"]}
             whole = max(least - came, 0) if lacking is not None else None
-            return send, {"argv": list(load), "keep": spool >= kept}, whole
+            return send, {"argv": list(load), "keep": spool >= kept, "check": list(check)}, whole
 
         assert wanted.id is not None
         take = {"do": "take-image", "id": wanted.id.partition(":")[2], "store": target.store}

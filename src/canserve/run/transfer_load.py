@@ -147,7 +147,9 @@ def take_image(job: dict[str, Any]) -> None:
         raise
     clear(folder)
     released(lock, folder)
-    say(done={"wire": frames.count, "got": counter.got, "said": said})
+    asked = subprocess.run(plan["check"], capture_output=True, check=False)
+    holds = asked.stdout[:200].decode("ascii", "replace").strip() if asked.returncode == 0 else None
+    say(done={"wire": frames.count, "got": counter.got, "said": said, "holds": holds})
 
 
 class EngineError(Failed):

@@ -16,7 +16,17 @@ from queue import Empty, Queue
 from typing import IO, Any
 
 from canserve.run.transfer_digests import Digests
-from canserve.run.transfer_wire import BLOCK, Failed, Out, Unreached, connected, order, say, watch_operator
+from canserve.run.transfer_wire import (
+    BLOCK,
+    Beside,
+    Failed,
+    Out,
+    Unreached,
+    connected,
+    order,
+    say,
+    watch_operator,
+)
 
 INCOMING = ".canserve-incoming"
 MOST_FILES = 200_000
@@ -149,14 +159,13 @@ def send_file(out: Out, root: bytes, one: list[Any], digests: Digests) -> None:
         seen = os.fstat(file.fileno())
         out.told(b"N", name=name, size=size, at=at, mtime=mtime, mode=stat.S_IMODE(seen.st_mode))
         sha = hashlib.sha256()
-        buffer = memoryview(bytearray(BLOCK))
         done = 0
-        while count := file.readinto(buffer):
-            piece = buffer[:count]
-            sha.update(piece)
-            if done + count > at:
-                out.data(piece[max(at - done, 0) :])
-            done += count
+        with Beside(sha.update, size) as hashed:
+            while piece := file.read(BLOCK):
+                hashed(piece)
+                if done + len(piece) > at:
+                    out.data(memoryview(piece)[max(at - done, 0) :])
+                done += len(piece)
         after = os.fstat(file.fileno())
     if (done, after.st_mtime_ns) != (size, mtime):
         raise Failed(f"{path!r} was changed while it was read")

@@ -19,10 +19,23 @@ from typing import IO, Any
 
 from canserve.run.transfer_digests import Digests
 from canserve.run.transfer_send import INCOMING, place_of
-from canserve.run.transfer_wire import SILENCE, Cut, Door, Failed, In, order, say, watch_operator, write_all
+from canserve.run.transfer_wire import (
+    SILENCE,
+    Beside,
+    Cut,
+    Door,
+    Failed,
+    In,
+    order,
+    say,
+    watch_operator,
+    write_all,
+)
 
 KEPT = 7 * 86400
 """Seconds after which what is left of a cut copy is thrown away by the next one."""
+FLUSHED = 64 << 20
+"""Bytes of a file after which the disk is asked to keep them, while more come."""
 GHOST = SILENCE + 20
 """Seconds that a copy whose operator was lost may still hold its lock."""
 
@@ -187,7 +200,7 @@ class Folder:
                 raise Failed(f"{part!r} is shorter than it was")
             file.truncate()
             try:
-                digest = self.fill(file, sha, frames, counter)
+                digest = self.fill(file, one[1], sha, frames, counter)
             except OSError as error:
                 os.unlink(part)  # what does not fit must not keep the disk full
                 raise Failed(f"{one[0]!r} cannot be written: {error.strerror}") from None
@@ -206,17 +219,23 @@ class Folder:
         self.settled[one[0]] = digest
         self.moved.append((path, os.lstat(path), digest))
 
-    def fill(self, file: IO[bytes], sha: Any, frames: In, counter: Counter) -> str:
+    def fill(self, file: IO[bytes], size: int, sha: Any, frames: In, counter: Counter) -> str:
         """Contents up to the end of a file; the digest that its sender read."""
-        while True:
-            kind, data = frames.next()
-            if kind == b"E":
-                return str(told_by(data)["sha"])
-            if kind != b"D":
-                raise Failed("a file broke off")
-            write_all(file.fileno(), data)
-            sha.update(data)
-            counter.got += len(data)
+        flushed = 0
+        with Beside(sha.update, size) as hashed, Beside(os.fdatasync, size) as flush:
+            while True:
+                kind, data = frames.next()
+                if kind == b"E":
+                    return str(told_by(data)["sha"])
+                if kind != b"D":
+                    raise Failed("a file broke off")
+                write_all(file.fileno(), data)
+                hashed(data)
+                counter.got += len(data)
+                flushed += len(data)
+                if flushed >= FLUSHED:  # so that the disk has little left to do at the end
+                    flush(file.fileno())
+                    flushed = 0
 
     def finish(self) -> dict[str, Any]:
         """Links, and whether nothing is missing; the digest of names and contents together."""

@@ -15,6 +15,8 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 BLOCK = 1 << 20
@@ -27,6 +29,8 @@ SILENCE = 30
 """Seconds without one, after which the other end is dead."""
 SLOW = 25e6
 """Bytes a second: a way that takes no more than that is worth packing for."""
+WORTH = 8 << 20
+"""Bytes of a file from which on another thread helps with it."""
 STDOUT_LOCK = threading.Lock()
 
 
@@ -94,6 +98,37 @@ def watch_operator() -> None:
         os._exit(3)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+class Beside:
+    """Work on pieces of a file in another thread, in their order, at most a few pieces behind."""
+
+    def __init__(self, work: Callable[[Any], object], size: int) -> None:
+        self.pool = ThreadPoolExecutor(1) if size > WORTH else None
+        self.work = work
+        self.going: list[Future[object]] = []
+
+    def __call__(self, piece: Any) -> None:
+        """As soon as its turn comes. The piece must not change any more."""
+        if self.pool is None:
+            self.work(piece)
+            return
+        self.going.append(self.pool.submit(self.work, piece))
+        while len(self.going) > 4:
+            self.going.pop(0).result()
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def wait(self) -> None:
+        """Until all is done. Raises what the work raised."""
+        while self.going:
+            self.going.pop(0).result()
 
 
 class Out:
