@@ -52,18 +52,23 @@ class Part:
             found[f"{self.folder}/{path}"] = data
         info = f"{PACKAGES}/{self.package}-{self.version}.dist-info"
         found[f"{info}/METADATA"] = self._metadata(tree)
+        found[f"{info}/RECORD"] = tree.read(f"{_info(tree)}/RECORD")
         found[f"{info}/INSTALLER"] = b"pip\n"
         if self.folder != PACKAGES:
             found[f"{PACKAGES}/__editable__.{self.package}.pth"] = f"/{self.folder}\n".encode()
         return found
 
     def _metadata(self, tree: Tree) -> bytes:
-        top = tree.children()
-        assert top is not None
-        info = next(path for path in top.folders if path.endswith(".dist-info"))
-        lines = tree.read(f"{info}/METADATA").decode().splitlines()
+        lines = tree.read(f"{_info(tree)}/METADATA").decode().splitlines()
         lines = [f"Version: {self.version}" if line.startswith("Version: ") else line for line in lines]
         return ("\n".join(lines) + "\n").encode()
+
+
+def _info(tree: Tree) -> str:
+    """The folder of a wheel that describes it."""
+    top = tree.children()
+    assert top is not None
+    return next(path for path in top.folders if path.endswith(".dist-info"))
 
 
 RUNNING = (

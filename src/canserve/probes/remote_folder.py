@@ -114,7 +114,7 @@ class _Reader:
             if absent or (ended is not None and ended.whole):
                 self._read.add(area.path)
             else:
-                self._holes.append((area.path, _why(ended)))
+                self._holes.append((area.path, ended.why if ended is not None else records.UNREAD))
         for path, node in found.layer.nodes.items():
             if node.kind != FOLDER or path not in self._nodes:
                 self._nodes[path] = node
@@ -177,17 +177,3 @@ def _script(areas: Sequence[Area], kept: str, largest: int) -> str:
 
 def _complaint(answer: Answer) -> str:
     return " ".join(answer.error.split())[:300] or answer.complaint
-
-
-def _why(ended: records.Ended | None) -> str:
-    if ended is None:
-        return "it was not read to its end"
-    match ended.cut:
-        case "size":
-            return "it is larger than what is passed over"
-        case "time":
-            return "the time for reading it was over"
-        case None:
-            return " ".join(ended.error.split())[:200] or f"exit status {ended.status}"
-        case other:
-            return other

@@ -17,12 +17,9 @@ from small_engine import ENGINES
 from canserve.facts import Cause, Missing
 from canserve.probes.build import BuildOptions, read_build
 from canserve.probes.container.areas import Area, first_areas, further_areas, holds, outermost, within
-from canserve.probes.container.asking import Described
-from canserve.probes.container.changes import Changes, changes
+from canserve.probes.container.changes import understood
 from canserve.probes.container.naming import Held, NamingError, held
 from canserve.subjects.build import Want
-from canserve.transport.frames import Answer
-from canserve.transport.reach import Look
 from canserve.trees.container import records, skim
 from canserve.trees.container.state import Kept
 from canserve.trees.image.layer import FILE, FOLDER, LINK, Layer, Node
@@ -220,27 +217,14 @@ KEPT = Kept(
     ],
 )
 def test_what_of_a_container_stands_for_its_image(listed: str, spares: bool) -> None:
-    told = changed_by(listed)
+    told = understood(listed, ())
     assert told is not None and told.spare(KEPT) is spares
 
 
-def changed_by(
-    listed: str, mounts: tuple[str, ...] = (), whole: bool = True, status: int = 0
-) -> Changes | None:
-    it = held("container://x")
-    assert it is not None
-    described = Described(
-        "docker", "sha256:1", Config("linux/arm64", "aarch64", {}, (), (), {}), "", "running", (), mounts
-    )
-    answer = Answer(status, listed.encode(), "", whole)
-    return changes(it, described, Look("x", "docker diff", "", {"docker_changes": answer}))
-
-
-def test_what_a_container_changed_is_known_or_nothing_is_shared() -> None:
-    assert changed_by("", whole=False) is None and changed_by("", status=1) is None
-    assert changed_by("nonsense\n") is None
+def test_changes_that_are_not_understood_and_mounts() -> None:
+    assert understood("nonsense\n", ()) is None and understood("X /usr\n", ()) is None
     for mount, spares in (("usr/local/lib/eng", False), ("usr/local", False), ("root/.cache", True)):
-        told = changed_by("", (mount,))
+        told = understood("", (mount,))
         assert told is not None and told.spare(KEPT) is spares
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from canserve.probes.discover.links import direct_url, egg_link, finder_mapping, joined, pth
@@ -30,9 +30,20 @@ class Area:
     """Bytes after which its reading ends."""
 
 
-def keep(packages: Collection[str]) -> str:
-    """A pattern of the paths whose content is kept, for ``re.search``."""
-    return rf"{worth_keeping(packages).pattern}|/__editable__[^/]*\.py$|^usr/local/cuda/version\.json$"
+def keep(packages: Collection[str], first: Mapping[str, Collection[str]] | None = None) -> str:
+    """A pattern of the paths whose content is kept, for ``re.search``. ``first``: of these only so many files."""
+    first = first or {}
+    few = [f"{name}/{path}" for name in sorted(first) for path in sorted(first[name])]
+    some = "".join(rf"|(?:^|/){re.escape(path)}$" for path in few)
+    all_of = worth_keeping([name for name in packages if name not in first]).pattern
+    return rf"{all_of}|/__editable__[^/]*\.py$|^usr/local/cuda/version\.json${some}"
+
+
+def folder_of(path: str, packages: Collection[str]) -> str | None:
+    """The folder of one of these packages in which a path lies."""
+    parts = path.split("/")[:-1]
+    at = next((number for number, part in enumerate(parts, 1) if part in packages), None)
+    return None if at is None else "/".join(parts[:at])
 
 
 def first_areas(config: Config) -> list[Area]:

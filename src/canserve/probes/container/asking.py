@@ -23,7 +23,7 @@ ABSENT, UNUSED = 3, 4
 LATE = {124, 137}
 MAX_ANSWER = 2 << 20
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|ACCESS_?KEY|PRIVATE", re.IGNORECASE)
-GUARD = {
+_GUARD = {
     # What podman-docker installs as docker is podman, and is asked as podman.
     "docker": "command -v docker >/dev/null 2>&1 || exit 3\n"
     'case $(head -c 500 "$(command -v docker)" | tr -d "\\000") in "#!"*podman*) exit 3;; esac\n',
@@ -78,7 +78,7 @@ def _script(it: Held, program: str) -> str:
         names = containers.container_names(program)
     # Only where it is not there is asked what is; an engine that hangs is not asked twice.
     other = f"case $asked in 124|137) ;; *) within 5 {shlex.join(names)} 2>/dev/null;; esac"
-    return f"{GUARD[program]}{ask}; asked=$?\n[ $asked = 0 ] || {{ {other}; }}\nexit $asked"
+    return f"{_GUARD[program]}{ask}; asked=$?\n[ $asked = 0 ] || {{ {other}; }}\nexit $asked"
 
 
 def described(it: Held, look: Look) -> Described | Missing:

@@ -9,21 +9,32 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from canserve.commands import containers
+from canserve.facts import Missing
 from canserve.probes.container.areas import within
-from canserve.probes.container.asking import GUARD, Described
+from canserve.probes.container.asking import Described
 from canserve.probes.container.naming import Held
-from canserve.transport.frames import Answer, Section
-from canserve.transport.reach import Look
+from canserve.probes.container.way import Way
+from canserve.transport.frames import Section
+from canserve.transport.reach import Limits
 from canserve.trees.container.state import Kept
 from canserve.trees.image.layer import FOLDER
 
 MAX_LIST = 1 << 20
 """Bytes of the list; of a container that changed more nothing is shared."""
 _LINE = re.compile(r"([ACD]) /(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What was read of a container, for its image and for others of that, while one question is answered."""
+
+    kept: Kept
+    it: Held
+    described: Described
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +67,22 @@ def _around(path: str, areas: Collection[str]) -> bool:
     return any(within(area, {path}) for area in areas)
 
 
-def sections(it: Held) -> list[Section]:
-    """The question, of a container."""
-    if it.kind != "container":
-        return []
-    asked = ((each, shlex.join(containers.changes(each, it.name))) for each in it.programs)
-    return [
-        Section(f"{program}_changes", f"{GUARD[program]}within 10 {ask}", MAX_LIST) for program, ask in asked
-    ]
-
-
-def changes(it: Held, described: Described, look: Look) -> Changes | None:
-    """What a container changed; None: it was not said, or not understood."""
-    answer = look.section(f"{described.program}_changes") if it.kind == "container" else None
-    if not isinstance(answer, Answer) or answer.status != 0 or not answer.whole:
+def changes(it: Held, described: Described, way: Way) -> Changes | None:
+    """Ask what a container changed; None: it was not said, or not understood."""
+    ask = f"within 10 {shlex.join(containers.changes(described.program, it.name))}"
+    answer = way.look(it, [Section("changes", ask, MAX_LIST)], Limits(whole=20.0)).section("changes")
+    if isinstance(answer, Missing) or answer.status != 0 or not answer.whole:
         return None
-    found: list[Sequence[str]] = []
-    for line in answer.text.split("\n")[:-1]:
+    return understood(answer.text, described.mounts)
+
+
+def understood(listed: str, shown: tuple[str, ...]) -> Changes | None:
+    """What the engine listed; None: in a form that is not known."""
+    found: list[tuple[str, str]] = []
+    for line in listed.split("\n")[:-1]:
         match = _LINE.fullmatch(line)
         if match is None:
             return None
         found.append((match[1], posixpath.normpath(match[2])))
     changed = frozenset(path for _, path in found)
-    touched = frozenset(path for kind, path in found if kind == "C")
-    return Changes(changed, touched, described.mounts)
+    return Changes(changed, frozenset(path for kind, path in found if kind == "C"), shown)

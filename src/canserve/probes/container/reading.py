@@ -12,10 +12,9 @@ import re
 import secrets
 import shlex
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
@@ -25,6 +24,7 @@ from canserve.probes.container import changes
 from canserve.probes.container.areas import (
     Area,
     first_areas,
+    folder_of,
     further_areas,
     holds,
     keep,
@@ -87,6 +87,8 @@ class Sought:
     """Those of them that are looked for: where none is in the Python folders, all files are passed over."""
     stack: bool = False
     """Whether the system around them matters too: programs, libraries."""
+    first: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Of these of the packages only these files at first, and all of them as soon as another one is asked for."""
     everything: bool = False
     """Whether all files are wanted, however long that takes."""
 
@@ -98,32 +100,16 @@ def open_held(it: Held, sought: Sought, way: Way) -> Opened | Missing:
         return Missing(
             Cause.UNREACHED, why, (Evidence(it.subject, "--offline", "not looked at", whole=False),)
         )
-    look = way.look(it, [*sections(it), *changes.sections(it)], Limits(whole=40.0))
+    look = way.look(it, sections(it), Limits(whole=40.0))
     told = described(it, look)
     if isinstance(told, Missing):
         return told
     reader = _Reader(it, told, sought, way)
-    reader.changed = changes.changes(it, told, look)
     try:
-        with _one_by_one(it, told, way, reader.changed):
+        with reader.alone():
             return reader.open()
     except TreeError as error:
         return error.missing
-
-
-@contextmanager
-def _one_by_one(it: Held, told: Described, way: Way, changed: changes.Changes | None) -> Iterator[None]:
-    """An image and the containers of it: what was read of the first may stand for the others."""
-    if it.kind == "container" and changed is None:
-        yield
-        return
-    lock = way.recent.setdefault(f"reading {it.machine} {told.program} {told.image}", threading.Lock())
-    assert isinstance(lock, _LOCK)
-    with lock:
-        yield
-
-
-_LOCK = type(threading.Lock())
 
 
 class _Reader:
@@ -141,8 +127,11 @@ class _Reader:
         self._read: set[str] = set()
         self._cut: list[str] = []
         """Areas that were not read to their end."""
-        self.changed: changes.Changes | None = None
-        """What a container changed of its image; None: it is not known, or this is an image."""
+        self._fetched: set[str] = set()
+
+    def alone(self) -> AbstractContextManager[None]:
+        """An image and the containers of it one after the other: what was read of the first may do for all."""
+        return self._way.one_by_one(f"{self._it.machine} {self._told.program} {self._told.image}")
 
     def open(self) -> Opened:
         """As it was read before, where that still holds; else from the engine."""
@@ -165,25 +154,34 @@ class _Reader:
             recent = self._way.recent.get(self._key(sought))
             if isinstance(recent, state.Kept):
                 return recent
-            kept = self._of_image(sought)
-            if kept is not None and (self._it.kind == "image" or (self.changed and self.changed.spare(kept))):
+            kept = self._of_image(self._key(sought, of_image=True))
+            if kept is not None and (self._it.kind == "image" or self._spares(self._it, self._told, kept)):
                 return kept
         return None
 
-    def _of_image(self, sought: Sought) -> state.Kept | None:
-        key = self._key(sought, of_image=True)
+    def _of_image(self, key: str) -> state.Kept | None:
+        """Read of the image itself, or of a container that did not change what was read of it."""
         recent = self._way.recent.get(key)
+        if isinstance(recent, changes.Lent):
+            if not self._spares(recent.it, recent.described, recent.kept):
+                return None
+            self._way.recent[key] = recent = recent.kept
         if isinstance(recent, state.Kept):
             return recent
         return None if self._way.cache is None else state.load(self._way.cache.get("layers", key))
+
+    def _spares(self, it: Held, told: Described, kept: state.Kept) -> bool:
+        changed = changes.changes(it, told, self._way)
+        return changed is not None and changed.spare(kept)
 
     def _keep(self) -> None:
         if self._cut:
             return
         key, kept = self._key(self._sought), state.Kept(frozenset(self._read), self._layer())
         self._way.recent[key] = kept
-        if self.changed is not None and self.changed.spare(kept):
-            self._way.recent[self._key(self._sought, of_image=True)] = kept
+        if self._it.kind == "container":
+            lent = changes.Lent(kept, self._it, self._told)
+            self._way.recent.setdefault(self._key(self._sought, of_image=True), lent)
         if self._it.kind == "image" and self._way.cache is not None:
             self._way.cache.put("layers", key, state.dump(kept))
 
@@ -228,14 +226,14 @@ class _Reader:
 
     def _take(self, areas: Sequence[Area], seconds: int) -> None:
         """Read these areas. Raises TreeError where the engine gave none of them."""
-        skimmed = self._skim(areas, seconds, keep(self._packages), MAX_KEPT_FILE)
+        skimmed = self._skim(areas, seconds, keep(self._packages, self._sought.first), MAX_KEPT_FILE)
         for number, area in enumerate(areas):
             ended = skimmed.areas.get(number)
             if ended is not None and _read_to_its_end(ended):
                 self._read.add(area.path)
             else:
                 self._cut.append(area.path)
-                self._holes.append((area.path, _why(ended)))
+                self._holes.append((area.path, ended.why if ended is not None else records.UNREAD))
         for path, node in skimmed.layer.nodes.items():
             if node.kind != FOLDER or path not in self._nodes:
                 self._nodes[path] = node
@@ -360,14 +358,35 @@ class _Reader:
         cut = [path or "all its files" for path in self._cut]
         return (f"not read to the end: {', '.join(cut[:5])}",) if cut else ()
 
+    def _fetch_folders(self, paths: Sequence[str]) -> None:
+        """All of a package of which only the first files were kept: where one more is asked for, others are too."""
+        full = re.compile(keep(self._packages))
+        folders = {folder_of(path, self._sought.first) for path in paths if full.search(path)}
+        todo = [folder for folder in folders if folder is not None and folder not in self._fetched]
+        if not todo:
+            return
+        self._fetched.update(todo)
+        with self.alone():
+            kept = self._kept()
+            if kept is not None and all(path in kept.layer.packed for path in paths):
+                self._packed.update(kept.layer.packed)
+                return
+            self._way.tell(f"reading more of {self._it.subject}")
+            layer = self._skim([Area(folder) for folder in todo], SECONDS, full.pattern, MAX_KEPT_FILE).layer
+            same = {path for path, node in layer.nodes.items() if node == self._nodes.get(path)}
+            self._packed.update({path: data for path, data in layer.packed.items() if path in same})
+            self._keep()
+
     def _fetch(self, number: int, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """Files that were not kept, whole."""
         del number
-        wanted = [Area(path, MAX_READ) for path in paths]
         try:
-            found = self._skim(wanted, SECONDS, "", MAX_READ).layer
+            self._fetch_folders(paths)
+            rest = [Area(path, MAX_READ) for path in paths if path not in self._packed]
+            found = self._skim(rest, SECONDS, "", MAX_READ).layer if rest else self._layer()
         except TreeError as error:
             return dict.fromkeys(paths, error.missing)
+        found = Layer({**self._nodes, **found.nodes}, packed={**self._packed, **found.packed})
         lost = unreached(
             printable(self._it.subject), "", "a file that could not be read any more", "look again"
         )
@@ -377,18 +396,3 @@ class _Reader:
 def _read_to_its_end(ended: records.Ended) -> bool:
     """Whether nothing of it is missing, or it is not there."""
     return ended.whole or _ABSENT.search(ended.error) is not None
-
-
-def _why(ended: records.Ended | None) -> str:
-    if ended is None:
-        return "it was not read to its end"
-    said = " ".join(ended.error.split())[:200]
-    match ended.cut:
-        case "size":
-            return "it is larger than what is passed over"
-        case "time":
-            return "the time for reading it was over"
-        case None:
-            return said or f"exit status {ended.status}"
-        case other:
-            return other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from canserve.transport.pouring import Poured, poured
 from canserve.transport.reach import Limits, Look, look_here, look_there
 from canserve.trees.cache import Cache
 from canserve.trees.names import printable
+
+_LOCK = type(threading.Lock())
 
 
 def _quiet(message: str) -> None:
@@ -33,6 +36,14 @@ class Way:
     """Where what was read of an image is kept; None: nowhere."""
     recent: MutableMapping[str, object] = field(default_factory=dict)
     """What was read while this question is answered: builds are opened more than once for some."""
+
+    @contextmanager
+    def one_by_one(self, what: str) -> Iterator[None]:
+        """Whoever reads the same meanwhile waits, and finds it among what was read."""
+        lock = self.recent.setdefault(f"reading {what}", threading.Lock())
+        assert isinstance(lock, _LOCK)
+        with lock:
+            yield
 
     def route(self, it: Held) -> Route | None:
         """To the machine that holds it; None: it is this one."""

@@ -38,6 +38,23 @@ class Ended:
         """Whether nothing of it is missing."""
         return self.status == 0 and self.cut is None
 
+    @property
+    def why(self) -> str:
+        """Why something of it is missing."""
+        match self.cut:
+            case "size":
+                return "it is larger than what is passed over"
+            case "time":
+                return "the time for reading it was over"
+            case None:
+                return " ".join(self.error.split())[:200] or f"exit status {self.status}"
+            case other:
+                return other
+
+
+UNREAD = "it was not read to its end"
+"""Why something is missing of an area that did not end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skimmed:
