@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from canserve.api import (
+    AT_ONCE,
     BuildReport,
     Judged,
     Options,
@@ -42,9 +43,6 @@ from canserve.trees.tree import Cost
 from canserve.verdict import No, Unknown, Verdict, Yes, word, worst_word
 
 T = TypeVar("T")
-
-AT_ONCE = 3
-"""Builds that are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +240,15 @@ def _readings(offers: Sequence[Offer], asked: _Asked) -> list[Read]:
 
 
 def _reports(read: Read, asked: _Asked) -> tuple[BuildReport, ...]:
-    return tuple(judge(Judged(asked.model, reading, group, asked.on, asked.wish)) for reading, group in read)
+    """With the machines' names, as ``check`` has them: whether they can run an image is judged as well."""
+    return tuple(
+        judge(Judged(asked.model, reading, group, asked.on, asked.wish, _of(asked, group)))
+        for reading, group in read
+    )
+
+
+def _of(asked: _Asked, group: Sequence[Machine]) -> tuple[Node, ...]:
+    return tuple(node for node in asked.nodes if any(node.machine is machine for machine in group))
 
 
 def _before(which: str, tell: Callable[[str], None] | None) -> Callable[[str], None] | None:

@@ -297,7 +297,7 @@ class Identity:
     @property
     def in_container(self) -> bool:
         """Whether it is an image, or lies in a container: a container engine has to run it."""
-        return "image" in self.origin or "container" in self.origin
+        return self.origin.startswith(("image ", "container "))
 
 
 @dataclass(frozen=True, slots=True)
