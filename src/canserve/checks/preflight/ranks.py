@@ -37,7 +37,9 @@ def _meet(reader: Reader, cluster: Cluster, flight: Preflight) -> Verdict:
     if passed(flight, "meet"):
         return Yes(f"all of them met at {flight.master}")
     outside = tuple(r for r in standing(flight) if r.phase == "store")
-    if any(r.number == 0 for r in outside):
+    if outside and all(r.state == "cut" for r in outside):
+        return _open(flight)
+    if any(r.number == 0 and r.state != "cut" for r in outside):
         why = f"rank 0 could not open the store at {flight.master}: {where(outside[:1])}"
         return No(why, "free that port, or let the ranks meet at an address of that machine")
     if outside:

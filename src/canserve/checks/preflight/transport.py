@@ -25,22 +25,22 @@ def _transport(reader: Reader, cluster: Cluster, flight: Preflight) -> Verdict:
         raise NotApplicable("one rank has nobody to talk to")
     only_after(flight, "bootstrap", "ranks-connect")
     if not flight.channels:
+        only_after(flight, "first", "ranks-connect")
         return Unknown("NCCL did not say which way it takes", "run it again with --env NCCL_DEBUG=INFO")
     nodes = {node.name: node for node in cluster.nodes}
-    slow, said = [], set()
+    slow, near, said = [], [], set()
     for channel in flight.channels:
         a, b = flight.node(channel.source), flight.node(channel.target)
         said.add(f"{channel.via} {'on' if a == b else 'between'} {a if a == b else f'{a} and {b}'}")
         if a != b and channel.via == "NET/Socket" and all(_has_rdma(reader, nodes[name]) for name in (a, b)):
             slow.append(f"{a} and {b} talk over TCP (NET/Socket) though both have an active RDMA port")
         if a == b and channel.via.startswith("NET"):
-            slow.append(
-                f"ranks {channel.source} and {channel.target} on {a} talk over the network ({channel.via})"
-            )
+            near.append(f"ranks {channel.source} and {channel.target} on {a} use the network ({channel.via})")
+    if near:
+        fix = "look for NCCL_P2P_DISABLE and NCCL_SHM_DISABLE, and for room in /dev/shm"
+        return No("; ".join(dict.fromkeys(near)), fix)
     if slow:
-        return No(
-            "; ".join(dict.fromkeys(slow)), "see rdma-in-container, gid-is-roce-v2 and NCCL_IB_* settings"
-        )
+        return No("; ".join(dict.fromkeys(slow)), "see rdma-in-container, gid-agrees and NCCL_IB_* settings")
     return Yes(", ".join(sorted(said)))
 
 

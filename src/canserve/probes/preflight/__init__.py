@@ -196,7 +196,7 @@ def _started(
         answer = look.section("preflight")
         how = f"{look.how}: a torch.distributed program in {job.start.place}"
         if not isinstance(answer, Answer):
-            return Heard(job.node.name, job.ranks, "", answer.why), Evidence(
+            return Heard(job.node.name, job.ranks, "", answer.why, lost=True), Evidence(
                 look.subject, how, answer.why, whole=False, when=look.when
             )
         trouble = answer.complaint if answer.status != 0 else ""

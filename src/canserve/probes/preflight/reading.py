@@ -27,7 +27,9 @@ class Heard:
     ranks: tuple[int, ...]
     text: str
     trouble: str = ""
-    """Why the look at it ended, where it did not end by itself."""
+    """Why there is no more: its shell's own complaint, or why the look at it ended."""
+    lost: bool = False
+    """The look ended before the script did: what its ranks did then is not known."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ def _rank(one: Heard, number: int, records: Iterable[Mapping[str, Any]]) -> Rank
         _take(found, record)
     if found.state == "cut":
         found.said = one.trouble or "nothing more was heard of it"
-        found.state = "failed" if found.step == "start" and one.trouble else "cut"
+        found.state = "failed" if found.step == "start" and one.trouble and not one.lost else "cut"
     return Rank(
         number=number,
         node=one.node,
