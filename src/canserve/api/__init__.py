@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+AT_ONCE = 3
+"""Builds that are read at the same time."""
+
 
 class SpecError(ValueError):
     """What the user named cannot be understood. ``hint`` says what can be written instead."""
@@ -123,17 +126,25 @@ def check(
         lying = tuple(unjudged(nodes))
         return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed(), notes=lying)
     want = replace(wanted(subject, wish, machines), deep=options.deep)
-    cost = Cost()
     judged = []
-    for target in builds:
-        for arch, group in by_arch(machines, options.arch):
-            reading = open_build(target, want, options, arch)
-            cost += reading.cost
-            held = tuple(node for node in nodes if any(node.machine is machine for machine in group))
-            report = judge(Judged(subject, reading, group, on, wish, held))
-            unseen = (machine.unseen for machine in group)
-            judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
+    asked = [(target, arch, group) for target in builds for arch, group in by_arch(machines, options.arch)]
+    readings = _opened([(target, arch) for target, arch, _ in asked], want, options)
+    for (_, _, group), reading in zip(asked, readings, strict=True):
+        held = tuple(node for node in nodes if any(node.machine is machine for machine in group))
+        report = judge(Judged(subject, reading, group, on, wish, held))
+        unseen = (machine.unseen for machine in group)
+        judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
+    cost = sum((reading.cost for reading in readings), Cost())
     return Report(subject, tuple(judged), cost)
+
+
+def _opened(asked: Sequence[tuple[str, str | None]], want: Want, options: Options) -> list[Reading]:
+    """A few at once: most of the time is spent waiting for machines and registries."""
+    from canserve.index import transformers_table
+    from canserve.trees.fanout import fanout
+
+    transformers_table()  # all of them look into it: unpacked once
+    return fanout(lambda one: open_build(one[0], want, options, one[1]), asked, AT_ONCE)
 
 
 def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
