@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from canserve.api import (
     AT_ONCE,
+    AT_ONCE,
     BuildReport,
     Judged,
     Options,
