@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from canserve.api import (
     AT_ONCE,
-    AT_ONCE,
     BuildReport,
     Judged,
     Options,
