@@ -36,23 +36,31 @@ Include /etc/ssh/lab_further.conf
 RUNC = """\
 #!/bin/sh
 # Notes what docker asked for, takes out what this machine's root may not grant, and runs the real runc.
-case " $* " in *" create "*) python3 -I -S /usr/local/lib/lab/may_not.py "$@";; esac
+case " $* " in *" create "*|*" exec "*) python3 -I -S /usr/local/lib/lab/may_not.py "$@";; esac
 exec runc "$@"
 """
 
 MAY_NOT = """\
 import json, pathlib, sys
-bundle = pathlib.Path(sys.argv[sys.argv.index("--bundle") + 1])
-spec = json.loads((bundle / "config.json").read_text())
-pathlib.Path("/lab/oci", bundle.name + ".json").write_text(json.dumps(spec))
+
+def after(flag):
+    return pathlib.Path(sys.argv[sys.argv.index(flag) + 1])
+
+if "create" in sys.argv:
+    path = after("--bundle") / "config.json"
+    spec = json.loads(path.read_text())
+    pathlib.Path("/lab/oci", path.parent.name + ".json").write_text(json.dumps(spec))
+    process = spec["process"]
+else:
+    path = after("--process")
+    spec = process = json.loads(path.read_text())
 bounding = next(line for line in open("/proc/self/status") if line.startswith("CapBnd:"))
 if not int(bounding.split()[1], 16) >> 24 & 1:  # CAP_SYS_RESOURCE
-    process = spec["process"]
     process["rlimits"] = [each for each in process.get("rlimits") or () if each["type"] in ("RLIMIT_CORE", "RLIMIT_STACK")]
     for kind, names in (process.get("capabilities") or {}).items():
         process["capabilities"][kind] = [name for name in names if name != "CAP_SYS_RESOURCE"]
     process["oomScoreAdj"] = max(process.get("oomScoreAdj") or 0, 0)
-    (bundle / "config.json").write_text(json.dumps(spec))
+    path.write_text(json.dumps(spec))
 """
 
 HOOK = """\

@@ -64,13 +64,14 @@ class Commands(click.Group):
 def root() -> None:
     """Say whether an engine build will serve a model on your machines.
 
-    Answered from the build's own files, before anything is pulled, installed or started. Nothing of a
-    build or model is ever executed.
+    Answered from the build's own files, before anything is pulled, installed or started. No check
+    executes anything of a build or model.
 
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
     canserve check ./model --build ./venv --on profile:dgx-spark
     canserve since Qwen3NextForCausalLM
+    canserve up plan.json --on cluster.toml --dry-run
 
     Exit codes: 0 all yes, 1 some no, 3 no "no" but some unknown, 2 usage, 4 canserve itself failed.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import threading
 import time
@@ -21,6 +22,8 @@ WIDTH = 32
 _BETWEEN = 0.5
 """Seconds between two attempts of a step that is repeated."""
 _OUTPUT = 8000
+_ADVICE = re.compile(r"(?:Run|See) '.*--help'")
+"""With which container engines end every message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,9 @@ def _once(step: Step, hands: Hands) -> tuple[Failure | None, int | None, str]:
     output = "\n".join(part for part in (answer.text.strip(), answer.error.strip()) if part)
     if answer.status == 0:
         return None, 0, output
-    said = next((line for line in reversed(output.splitlines()) if line.strip()), "")
+    said = next(
+        (line for line in reversed(output.splitlines()) if line.strip() and not _ADVICE.match(line)), ""
+    )
     return Failure(step, f"{step.failed}: {said[:300]}" if said else step.failed), answer.status, output
 
 

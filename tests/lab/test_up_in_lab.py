@@ -1,0 +1,222 @@
+"""``up``, ``status``, ``logs``, ``down`` over two hosts with a dockerd each; whatever happens, nothing is left on them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from canserve.subjects.launch import Process
+from lab.hosts import Host
+from lab.standin_image import TAG, load
+from lab.two_hosts import Lab
+from made_plans import environment, saved, told
+
+pytestmark = pytest.mark.slow
+
+HEAD, SECOND = "10.77.1.2", "10.77.1.3"
+
+
+def launcher(*more: str) -> tuple[Process, ...]:
+    """Two servers by a launcher of the engine's own."""
+    words = ("vllm", "serve", "/lab", "--nnodes", "2", "--master-addr", HEAD, "--master-port", "29501", *more)
+    return (
+        Process("head", (0,), (*words, "--node-rank", "0", "--port", "8123")),
+        Process("second", (1,), (*words, "--node-rank", "1", "--headless")),
+    )
+
+
+def over_ray() -> tuple[Process, ...]:
+    start = ("ray", "start")
+    count = ("--num-gpus", "1")
+    return (
+        Process("head", (), (*start, "--head", "--port", "6379", "--node-ip-address", HEAD, *count)),
+        Process("second", (), (*start, "--address", f"{HEAD}:6379", "--node-ip-address", SECOND, *count)),
+        Process("head", (0, 1), ("vllm", "serve", "/lab", "--port", "8123")),
+    )
+
+
+class Operator:
+    """Somebody who deploys, with a journal of his own."""
+
+    def __init__(self, lab: Lab, cluster: str, folder: Path, name: str = "ana") -> None:
+        self.lab, self.cluster, self.folder, self.name = lab, cluster, folder, name
+
+    def plan(self, processes: Sequence[Process], build: str = f"docker-daemon:{TAG}") -> str:
+        return str(saved(self.folder / "plan.json", processes, build=build, model="/lab"))
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"CANSERVE_DATA": str(self.folder / self.name), "LOGNAME": self.name}
+
+    def ask(self, *words: str, on: bool = False) -> tuple[dict[str, Any], int]:
+        where = ("--on", self.cluster) if on else ()
+        done = self.lab.canserve(*words, *where, "--quiet", "--format", "json", env=self.env, timeout=200)
+        assert done.stdout, done.stderr
+        return dict(told(done.stdout)), done.returncode
+
+    def up(self, processes: Sequence[Process], *words: str) -> tuple[dict[str, Any], int]:
+        return self.ask(
+            "up", self.plan(processes), "--accelerators", "nvidia", "--wait", "60", *words, on=True
+        )
+
+
+def traces(host: Host) -> set[str]:
+    """Containers, volumes, shared memory, claims, and processes of the stand-in."""
+    found = {f"container {name}" for name in host.docker("ps", "-a", "--format", "{{.Names}}").split()}
+    found |= {f"volume {name}" for name in host.docker("volume", "ls", "-q").split()}
+    found |= {f"shm {name}" for name in host.run("ls", "/dev/shm").stdout.split()}
+    kept = host.run("sh", "-c", "ls -d /var/tmp/canserve/* 2>/dev/null", check=False).stdout.split()
+    found |= {f"kept {name}" for name in kept if "/audit-" not in name}
+    return found | {
+        f"process {number}" for number, name in host.processes().items() if name in ("vllm", "ray", "nc")
+    }
+
+
+@pytest.fixture
+def clean(lab: Lab) -> Iterator[Lab]:
+    """The lab with the stand-in on both hosts; what is on them is compared before and after."""
+    for host in lab.hosts:
+        load(host)
+    before = [traces(host) for host in lab.hosts]
+    yield lab
+    lab.heal()
+    after = [traces(host) for host in lab.hosts]
+    try:
+        assert after == before
+    finally:
+        for host in lab.hosts:
+            host.run("sh", "-c", "docker rm -f $(docker ps -aq --filter label=canserve.run)", check=False)
+            host.run("sh", "-c", "rm -rf /var/tmp/canserve", check=False)
+
+
+@pytest.fixture
+def ana(clean: Lab, cluster: str, tmp_path: Path) -> Operator:
+    return Operator(clean, cluster, tmp_path)
+
+
+@pytest.fixture
+def ben(clean: Lab, cluster: str, tmp_path: Path) -> Operator:
+    return Operator(clean, cluster, tmp_path, "ben")
+
+
+def test_two_hosts_by_the_engines_own_launcher(ana: Operator, ben: Operator, clean: Lab) -> None:
+    up, code = ana.up(launcher())
+    assert (up["state"], code) == ("up", 0), up["because"]
+    run = up["run"]
+    status, code = ana.ask("status", run)
+    (one,) = status["runs"]
+    assert (one["state"], one["listens"], code) == ("running", True, 0)
+    assert [(each["machine"], each["ranks"], each["last_line"]) for each in one["processes"]] == [
+        ("head", "0", "ready"), ("second", "1", "ready"),
+    ]  # fmt: skip
+    logs = clean.canserve("logs", run, "--quiet", env=ana.env).stdout.splitlines()
+    assert any(line.startswith("head rank 0 | starting ") for line in logs)
+    assert any(line.startswith("second rank 1 | starting ") and "--headless" in line for line in logs)
+    # From somebody who has another journal, and knows but the machines.
+    (seen,) = ben.ask("status", on=True)[0]["runs"]
+    assert (seen["run"], seen["state"], seen["operator"].split("@")[0]) == (run, "running", "ana")
+    second, code = ben.up(launcher())
+    assert code == 1 and f"accelerator-0 is held: {run} docker ana@" in second["because"]
+    assert "\n" not in second["because"]
+    assert ana.ask("status", run)[1] == 0
+    down, code = ben.ask("down", run, on=True)
+    assert (down["state"], code, down["left"]) == ("down", 0, [])
+    assert ana.ask("down", run)[0]["state"] == "nothing"
+    for host in clean.hosts:
+        assert f" up {run}: " in host.run("sh", "-c", "cat /var/tmp/canserve/audit-*.log").stdout
+
+
+def test_over_ray(ana: Operator, clean: Lab) -> None:
+    up, code = ana.up(over_ray())
+    assert (up["state"], code) == ("up", 0), up["because"]
+    assert (
+        clean.a.docker("volume", "ls", "-q", "--filter", f"name=canserve-{up['run']}")
+        == f"canserve-{up['run']}-0"
+    )
+    assert len(ana.ask("status", up["run"])[0]["runs"][0]["processes"]) == 3
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_a_worker_that_is_killed_is_named(ana: Operator, clean: Lab) -> None:
+    up, _ = ana.up(launcher())
+    clean.b.docker("kill", f"canserve-{up['run']}-1")
+    status, code = ana.ask("status", up["run"])
+    (one,) = status["runs"]
+    assert (one["state"], code) == ("partly", 1)
+    assert [(each["alive"], each["exit"]) for each in one["processes"]] == [(True, None), (False, 137)]
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_an_engine_that_ends_says_its_own_last_words(ana: Operator) -> None:
+    head, second = launcher()
+    failing = Process(second.host, second.ranks, (*second.argv, "--fail"))
+    up, code = ana.up((head, failing))
+    assert (up["state"], code, up["undone"], up["left"]) == ("failed", 1, True, [])
+    assert up["because"] == "second: process 1 exited with 7: ValueError: no such model"
+
+
+def test_an_image_that_one_host_lacks(ana: Operator, clean: Lab) -> None:
+    clean.b.docker("rmi", TAG)
+    up, code = ana.up(launcher())
+    assert (up["state"], code) == ("failed", 1)
+    assert up["because"].startswith(f"second: docker gives no image {TAG}") and "docker load" in up["hint"]
+
+
+def test_a_port_that_is_taken_on_the_head(ana: Operator, clean: Lab) -> None:
+    taken = clean.a.space.start("/bin/busybox", "nc", "-ll", "-p", "8123", "-e", "/bin/busybox", "true")
+    time.sleep(0.5)
+    up, code = ana.up(launcher())
+    taken.kill()
+    taken.wait()
+    assert code == 1 and up["because"] == "head: port 8123 is taken: something listens there"
+
+
+@pytest.mark.parametrize("seconds", ["1", "3", "6"])
+@pytest.mark.parametrize("signal", ["KILL", "INT"])
+def test_an_operator_that_ends_at_any_moment(
+    ana: Operator, ben: Operator, clean: Lab, signal: str, seconds: str
+) -> None:
+    program = str(Path(sys.executable).with_name("canserve"))
+    words = ("up", ana.plan(over_ray()), "--accelerators", "nvidia", "--on", ana.cluster, "--wait", "60")
+    ended = clean.operator.run(
+        "timeout", "-s", signal, seconds, program, *words, check=False, timeout=120,
+        env={**ana.env, "XDG_RUNTIME_DIR": "/run/operator"},
+    )  # fmt: skip
+    assert ended.returncode in (0, 124, 137), (
+        ended.stderr
+    )  # up before its time was over, or ended by the signal
+    if signal == "INT" and ended.returncode == 124:
+        assert "taken away again" in ended.stdout, (ended.stdout, ended.stderr)
+    time.sleep(1)  # what the machine had begun when its operator died comes to its end
+    for one in ben.ask("status", on=True)[0]["runs"]:
+        assert ben.ask("down", one["run"], on=True)[1] == 0
+
+
+def test_a_host_that_is_cut_off_is_said_to_be_left(ana: Operator, clean: Lab) -> None:
+    up, _ = ana.up(launcher())
+    clean.disconnect()
+    clean.wires.cut("fabric")
+    down, code = ana.ask("down", up["run"])
+    assert (down["state"], code) == ("left", 3)
+    assert {one["machine"] for one in down["left"]} == {"second"}
+    clean.heal()
+    status, _ = ana.ask("status", up["run"])
+    assert [one["machine"] for one in status["runs"][0]["processes"]] == ["second"]
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_from_an_environment_over_ssh(ana: Operator, clean: Lab, tmp_path: Path) -> None:
+    venv = environment(tmp_path, "vllm")
+    clean.a.copy(Path(venv), "/srv/engine")
+    process = Process("head", (0,), ("vllm", "serve", "/lab", "--port", "8123"))
+    up, code = ana.ask("up", ana.plan((process,), build="/srv/engine"), "--wait", "60", on=True)
+    assert (up["state"], code) == ("up", 0), up["because"]
+    clean.disconnect()  # it does not hang on the connection
+    assert ana.ask("status", up["run"])[0]["runs"][0]["state"] == "running"
+    assert ana.ask("down", up["run"])[1] == 0
+    clean.a.run("rm", "-rf", "/srv/engine")
