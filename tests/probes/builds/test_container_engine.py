@@ -144,6 +144,33 @@ def test_a_container_that_changed_nothing_is_read_for_its_image_too(docker: Dock
     assert isinstance(image, Build) and names(image) == {"Alpha", "Beta"}
 
 
+def test_of_a_library_beside_an_engine_the_rest_is_read_together_when_it_is_asked_for(
+    docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: dict[str, Member] = {f"{SITE}/lib/m{number}.py": b"x = %d\n" % number for number in range(40)}
+    told = b"of this release"
+    library = {f"{SITE}/lib/__init__.py": b"", f"{SITE}/lib/told.py": told, f"{SITE}/lib/data.bin": b"d"}
+    docker.load("me/beside:1", [BASE, INSTALLED, {**files, **library}])
+    begun = slowed(tmp_path, monkeypatch, 0)
+    sought = Sought(frozenset({"eng", "lib"}), frozenset({"eng"}), first={"lib": ("told.py",)})
+    it = held("docker-daemon:me/beside:1")
+    assert it is not None
+    way = Way(cache=Cache(tmp_path / "kept"))
+    opened = open_held(it, sought, way)
+    assert not isinstance(opened, Missing), opened
+    begun.unlink(missing_ok=True)
+    assert opened.tree.read(f"{SITE}/lib/told.py") == told and not begun.exists()
+    assert f"{SITE}/lib/m7.py" in opened.tree.listing(SITE).entries
+    assert opened.tree.read(f"{SITE}/lib/m7.py") == b"x = 7\n" and begun.exists()
+    begun.unlink()
+    again = open_held(it, sought, Way(cache=Cache(tmp_path / "kept")))
+    assert not isinstance(again, Missing), again
+    for tree in (opened.tree, again.tree):
+        got = tree.read_many(sorted(files))
+        assert got == files and not begun.exists()
+    assert opened.tree.read(f"{SITE}/lib/data.bin") == b"d" and begun.exists()
+
+
 def test_changed_files_of_a_running_container_win(docker: Docker) -> None:
     docker("run", "-d", "--name", "serving", "--network", "none", "--entrypoint", "/bin/busybox", "me/eng:1", "sleep", "600")  # fmt: skip
     change = f"echo 'MODELS = [\"Gamma\"]' > /{SITE}/eng/registry.py; rm -r /{SITE}/eng-1.2.dist-info"
