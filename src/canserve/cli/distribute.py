@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.output import Progress, emit, look, quiet_option
+from canserve.cli.output import Progress, emit, format_option, look, quiet_option
 
 if TYPE_CHECKING:
     from canserve.api.distributing import Wanted
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     help="A cluster file, or an ssh destination.",
 )
 @click.option("--dry-run", "dry", is_flag=True, help="Print what would be run, and copy nothing.")
+@format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
     """Bring an image and weights to machines, so that all of them can serve.
@@ -56,6 +57,7 @@ class Asked:
     into: str | None
     targets: tuple[str, ...]
     dry: bool
+    form: str
     quiet: bool
 
 
@@ -67,9 +69,15 @@ def run(asked: Asked) -> int:
     wanted = _wanted(asked)
     with Progress(asked.quiet) as progress:
         found = distribute(wanted, asked.targets, Options(progress=progress), dry=asked.dry)
-    from canserve.render.transfer_text import transfer_text
+    if asked.form == "json":
+        from canserve.render.structure import to_json
+        from canserve.render.transfer_shapes import distribute_output
 
-    emit(transfer_text(found, look(), asked.dry))
+        emit(to_json(distribute_output(found, asked.dry)))
+    else:
+        from canserve.render.transfer_text import transfer_text
+
+        emit(transfer_text(found, look(), asked.dry))
     return 1 if any(one.problem is not None for one in found) else 0
 
 

@@ -17,6 +17,7 @@ from canserve.render.shapes import (
     MachineOutputShape,
     ModelOutputShape,
 )
+from canserve.render.transfer_shapes import DistributeShape
 from canserve.render.verify_shapes import VerifyShape
 
 SHAPES: dict[str, type] = {
@@ -26,6 +27,7 @@ SHAPES: dict[str, type] = {
     "up": UpShape,
     "status": StatusShape,
     "down": DownShape,
+    "distribute": DistributeShape,
     "build": BuildShape,
     "model": ModelOutputShape,
     "machine": MachineOutputShape,
