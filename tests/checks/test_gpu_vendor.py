@@ -11,7 +11,7 @@ from small_world import case, model, seen
 
 from canserve.checks.case import Case
 from canserve.checks.machine.vendor import VENDOR
-from canserve.facts import Known
+from canserve.facts import Cause, Known, Missing
 from canserve.rules.vendors import by_requirements, by_torch
 from canserve.verdict import No, Unknown, Yes
 
@@ -54,6 +54,24 @@ def test_a_source_that_says_nothing_of_the_vendor_is_unknown() -> None:
 )  # fmt: skip
 def test_torch_beside_it_decides(torch: str, vendor: str, expected: type) -> None:
     assert isinstance(judged(VENDOR, required(*CUDA, vendor=vendor, torch=torch)), expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "torch", "said"),
+    [
+        (CUDA, None, "it requires flashinfer-python==0.6.13"),
+        (("torch",), "2.9.1+cu130", "torch 2.9.1+cu130 beside it"),
+    ],
+)
+def test_a_machine_without_accelerators(lines: tuple[str, ...], torch: str | None, said: str) -> None:
+    nothing = Missing(Cause.UNAVAILABLE, "it has no accelerator")
+    box = machine(vendor=nothing, gpus=0)
+    verdict = judged(VENDOR, replace(required(*lines, vendor="nvidia", torch=torch), machine=box))
+    assert isinstance(verdict, No) and said in verdict.because and "made for CPUs" in verdict.fix
+    any_ = replace(required("torch", vendor="nvidia", torch="2.9.1+cpu"), machine=box)
+    assert "nothing it requires" in skipped(VENDOR, any_)
+    unseen = replace(required(*CUDA, vendor="nvidia"), machine=machine(vendor=nothing))
+    assert isinstance(judged(VENDOR, unseen), Unknown), "that nobody saw one is not that there is none"
 
 
 def test_what_is_for_any_is_not_judged() -> None:

@@ -12,7 +12,10 @@ from canserve.verdict import No, Unknown, Verdict, Yes
 
 def matches(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``gpu-vendor-matches``."""
-    vendor = reader.read(machine_of(case).vendor)
+    machine = machine_of(case)
+    if isinstance(machine.gpus, Known) and machine.gpus.value == 0:
+        return _without(reader, case, machine.gpus)
+    vendor = reader.read(machine.vendor)
     torch = case.build.torch
     if isinstance(torch, Known) and torch.value is not None and (row := by_torch(torch.value)) is not None:
         reader.cite((*torch.evidence, row.evidence(f"torch {torch.value}")))
@@ -38,6 +41,27 @@ def matches(reader: Reader, case: Case) -> Verdict:
         return Yes(f"it requires {line}, which is made for {vendor}")
     return _elsewhere(
         reader, case, vendor, f"this build is made for {made_for} accelerators: it requires {line}"
+    )
+
+
+def _without(reader: Reader, case: Case, none: Known[int]) -> No:
+    """On a machine that was looked at and has no accelerator."""
+    torch = case.build.torch
+    row = by_torch(torch.value) if isinstance(torch, Known) and torch.value is not None else None
+    if row is not None and isinstance(torch, Known):
+        reader.cite(torch.evidence)
+        what = f"torch {torch.value} beside it is"
+    else:
+        lines = reader.read(case.build.identity.requires)
+        found = by_requirements(lines)
+        if found is None:
+            raise NotApplicable("nothing it requires is made for one vendor's accelerators only")
+        row = found[0]
+        what = f"it requires {found[1]}, which is"
+    reader.cite((*none.evidence, row.evidence(what)))
+    return No(
+        f"{what} made for {row.text('name')} accelerators, and the machine has none",
+        "name a machine that has one, or a build of this engine made for CPUs",
     )
 
 

@@ -62,7 +62,9 @@ def described(
     if maker == "nvidia":
         looks = looks[:1]  # the others say who holds them, and how they are split
     if not gpus:
-        nothing = Missing(Cause.UNAVAILABLE, f"{subject} has no accelerator", looks)
+        nothing = Missing(
+            Cause.UNAVAILABLE, f"{subject} has no accelerator", looks, "name a machine that has one"
+        )
         return {**dict.fromkeys(NOT_THERE, nothing), "gpus": Known(0, looks), "reported_memory": nothing}
     facts: dict[str, Fact[Any] | None] = {"vendor": Known(maker, looks), "gpus": Known(len(gpus), looks)}
     facts["gpu"] = _same(subject, gpus, looks, lambda gpu: gpu.name)
