@@ -59,7 +59,11 @@ class Rank(Told):
         return self.step == "end" and self.state == "done"
 
     def __str__(self) -> str:
-        where = "all steps done" if self.whole else f"{self.state} in {self.step}"
+        where = (
+            "all steps done"
+            if self.whole
+            else f"{self.state} in {self.phase if self.step == 'connect' else self.step}"
+        )
         said = f": {self.said}" if self.said and not self.whole else ""
         at = f", at {self.stack[0]}" if self.stack else ""
         return f"rank {self.number} on {self.node}: {where}{said}{at}"

@@ -111,7 +111,9 @@ def helped(flight: Preflight) -> str | None:
         return None
     names = " and ".join(f"rank {n} on {flight.node(n)}" for n in healed[0].ranks)
     if healed[0].change == "nothing":
-        return f"{names} alone pass with nothing changed: look at the other ranks, or at what comes and goes"
+        if len(flight.ranks) == 2:
+            return f"run it again: {names} pass when they are tried again with nothing changed"
+        return f"look at the other ranks: {names} alone pass with nothing changed"
     how = ", or ".join(trial.change for trial in healed)
     return f"change this, with which {names} pass: {how}"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # all are sent as one text
 SAID = re.compile(
     r"NCCL (INFO|WARN) .*(Bootstrap|Using network|Init (START|COMPLETE)|Connected all| via |NET/|error|fail|WARN)"
 )
-RAISED = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
+RAISED = re.compile(r"[\w.]*(Error|Exception|Interrupt)(:|$)")
 MOST_RECORDS, MOST_LINES, SILENCE = 3000, 250, 15.0
 
 
@@ -85,13 +85,24 @@ class Rank:
                 self.tell("failed", why)
         elif time.monotonic() > self.until:
             self.tail.clear()
+            how = self.kernel_state()
             with suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGUSR1)
             time.sleep(0.7)
             self.over = True
-            self.tell("stalled", "no end within its time")
+            self.tell("stalled", how)
             self.end()
         return not self.over
+
+    def kernel_state(self) -> str:
+        """What the kernel says of a process that does not come on, where that is a reason by itself."""
+        try:
+            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return ""
+        return {"T": "its process is stopped (SIGSTOP)", "D": "its process waits in the kernel"}.get(
+            state, ""
+        )
 
     def tell(self, state: str, why: str) -> None:
         """How the step ended that it stands in, with its last words."""

@@ -128,7 +128,7 @@ def _take(found: _Lines, record: Mapping[str, Any]) -> None:
     elif state in {"failed", "stalled"}:
         found.ended = _number(record.get("t"))
         found.stack = _stack(_texts(record, "last")) if state == "stalled" else ()
-        found.said = _why(record) if state == "failed" else ""
+        found.said = _why(record) if state == "failed" else str(record.get("said", ""))[:MOST_TEXT]
 
 
 def _over(found: _Lines) -> bool:
