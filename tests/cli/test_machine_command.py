@@ -134,6 +134,11 @@ def test_a_machine_that_cannot_be_reached_is_unknown(spark: Loopback, tmp_path: 
     assert done.returncode == 3 and "stands for no address" in done.stdout
     assert run("machine", "a b").returncode == 2
     assert run("machine", "local", "--save", str(tmp_path / "x.json")).returncode == 2
+    nowhere = run("machine", "local", "--save", str(tmp_path / "no" / "x.toml"))
+    assert nowhere.returncode == 2 and "no folder" in nowhere.stderr and not nowhere.stdout
+    (tmp_path / "wrong.toml").write_text("[nodes.a]\nadress = 'x'\n")
+    wrong = run("machine", str(tmp_path / "wrong.toml"))
+    assert wrong.returncode == 2 and "unknown key adress" in wrong.stderr and "--list" not in wrong.stderr
     saved = tmp_path / "gone.toml"
     assert run("machine", "no-such-machine.invalid", "--save", str(saved)).returncode == 3
     assert "look" not in saved.read_text().split("[nodes.", 1)[1]  # it is looked at when the file is used

@@ -227,7 +227,13 @@ def read_nodes(spec: str, options: Options | None = None) -> tuple[Node, ...]:
     try:
         return read((spec,), Way(options.offline, options.progress))
     except MachineError as error:
-        raise SpecError(str(error), "canserve machine --list names every profile") from error
+        raise SpecError(str(error), machine_hint((spec,))) from error
+
+
+def machine_hint(specs: Sequence[str]) -> str:
+    """What can be written instead of machines that are none; of a file its own error says it."""
+    files = all(spec.endswith(".toml") for spec in specs)
+    return "" if files else "canserve machine --list names every profile"
 
 
 def machine_names() -> tuple[str, ...]:

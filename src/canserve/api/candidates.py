@@ -16,6 +16,7 @@ from canserve.api import (
     SpecError,
     by_arch,
     judge,
+    machine_hint,
     open_build,
     read_model,
     read_wish,
@@ -175,7 +176,7 @@ def _nodes(targets: Sequence[str], options: Options) -> tuple[Node, ...]:
     try:
         return read_nodes(targets, Way(options.offline, options.progress))
     except MachineError as error:
-        raise SpecError(str(error), "canserve machine --list names every profile") from error
+        raise SpecError(str(error), machine_hint(targets)) from error
 
 
 def _judged(asked: _Asked, place: Place) -> CandidatesReport:

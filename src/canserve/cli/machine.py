@@ -149,10 +149,17 @@ def run(wanted: Wanted) -> int:
     if wanted.save is not None:
         from canserve.render.machine_file import cluster_file
 
-        wanted.save.write_text(cluster_file(report.cluster.nodes, wanted.spec), encoding="utf-8")
+        _write(wanted.save, cluster_file(report.cluster.nodes, wanted.spec))
     if wanted.checked:
         return {"yes": 0, "no": 1, "unknown": UNKNOWN}[word(report.verdict)]
     return 0 if all(node.machine.reached for node in report.cluster.nodes) else UNKNOWN
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"--save: {file} cannot be written: {error.strerror}.") from error
 
 
 def _refuse(wanted: Wanted) -> None:
@@ -170,6 +177,8 @@ def _refuse(wanted: Wanted) -> None:
         )
     if save is not None and (wanted.listed or save.suffix != ".toml"):
         raise click.UsageError("--save takes one MACHINE, and a FILE that ends in .toml.")
+    if save is not None and not save.absolute().parent.is_dir():
+        raise click.UsageError(f"--save: there is no folder {save.parent}.")
     if save is not None and spec is not None and Path(spec).resolve() == save.resolve():
         raise click.UsageError("--save would replace the file that is read: name another FILE.")
 
