@@ -30,7 +30,7 @@ SLOWER, MOVED = 0.9, 0.15
 """Bounds: the rate against the plain way, and the share of an image that moves when nine of ten layers are there."""
 LAYERS = 10
 CARD = "/sys/class/net/enp1s0f0np0/statistics/rx_bytes"
-KEY = "/home/spark/.ssh/bench"
+KEY = "/srv/key"
 SSH = f"ssh -i {KEY} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 
 
@@ -43,9 +43,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, two_hosts() as lab:
         cluster = Path(folder) / "cluster.toml"
         cluster.write_text(CLUSTER)
-        key = (lab.folder / "home/.ssh/key").read_text()
+        key = (lab.folder / "home" / ".ssh" / "key").read_text()
         lab.a.write(KEY, key, "600")
-        lab.a.run("chown", "-R", "spark", "/home/spark/.ssh")
+        lab.a.run("chown", "spark", KEY)
         lab.a.run("sh", "-c", f"{SSH} spark@10.77.1.3 true", user="spark")
         results = []
         if "weights" not in sys.argv:
@@ -97,23 +97,23 @@ def most_is_there(lab: Lab, cluster: str, megabytes: int) -> bool:
 
 def weights(lab: Lab, cluster: str, megabytes: int, files: int, rounds: int) -> bool:
     for host in (lab.a, lab.b):
-        host.run("rm", "-rf", "/home/spark/w")
-        host.run("mkdir", "/home/spark/w", user="spark")
+        host.run("rm", "-rf", "/srv/w")
+        host.run("sh", "-c", "mkdir /srv/w && chown spark /srv/w")
     share = lab.a.share / "w"
     share.mkdir(exist_ok=True)
     size = megabytes * 1_000_000 // files
     for number in range(files):
         (share / f"model-{number:05d}.safetensors").write_bytes(os.urandom(size))
-    lab.a.run("sh", "-c", "mv /lab/w/* /home/spark/w/ && chown -R spark /home/spark/w && sync")
+    lab.a.run("sh", "-c", "mv /lab/w/* /srv/w/ && chown -R spark /srv/w && sync")
 
     def gone() -> None:
-        lab.b.run("sh", "-c", "rm -rf /home/spark/w/* && sync")
+        lab.b.run("sh", "-c", "rm -rf /srv/w/* && sync")
 
     def plain() -> None:
-        shell(lab, f"rsync -a --whole-file -e {SSH!r} /home/spark/w/ spark@10.77.1.3:/home/spark/w/")
+        shell(lab, f"rsync -a --whole-file -e {SSH!r} /srv/w/ spark@10.77.1.3:/srv/w/")
 
     def ours() -> None:
-        canserve(lab, "--weights", "spark-a:/home/spark/w", "--to", cluster)
+        canserve(lab, "--weights", "spark-a:/srv/w", "--to", cluster)
 
     return faster(
         f"weights, {megabytes} MB in {files} files", "rsync", plain, ours, (gone, megabytes, rounds)
@@ -122,9 +122,9 @@ def weights(lab: Lab, cluster: str, megabytes: int, files: int, rounds: int) -> 
 
 def one_changed(lab: Lab, cluster: str, megabytes: int) -> bool:
     """Of the files that were copied last, one is written anew."""
-    lab.a.run("sh", "-c", "head -c 500000 /dev/urandom > /home/spark/w/model-00007.safetensors")
+    lab.a.run("sh", "-c", "head -c 500000 /dev/urandom > /srv/w/model-00007.safetensors")
     before = received(lab)
-    seconds = timed(lambda: canserve(lab, "--weights", "spark-a:/home/spark/w", "--to", cluster))
+    seconds = timed(lambda: canserve(lab, "--weights", "spark-a:/srv/w", "--to", cluster))
     share = (received(lab) - before) / (megabytes * 1e6)
     good = share < 0.02
     print(

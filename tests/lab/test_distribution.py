@@ -22,7 +22,7 @@ from made_images import docker_archive, layer
 
 pytestmark = pytest.mark.slow
 MB = 1_000_000
-W = "/home/spark/weights"
+W = "/srv/weights"
 CARD = "/sys/class/net/enp1s0f0np0/statistics/rx_bytes"
 DOOR = "/sys/class/net/enP7s7/statistics/tx_bytes"
 
@@ -60,7 +60,7 @@ def received(lab: Lab) -> int:
 
 def left(host: Host) -> list[str]:
     """What copies left behind: programs, and files that are not what was copied."""
-    script = "ls -A /home/spark/.cache/canserve/incoming/* 2>/dev/null; find /home /var/lib/docker/tmp -name '*.part' -o -name .canserve-incoming; "
+    script = "ls -A ~spark/.cache/canserve/incoming/* 2>/dev/null; find ~spark /srv /var/lib/docker/tmp -name '*.part' -o -name .canserve-incoming; "
     script += "ps -eo args | grep -c '[d]ef take_image' | grep -v '^0$'"
     return host.run("sh", "-c", script, check=False).stdout.split()
 
@@ -96,8 +96,8 @@ def wait_until_bytes(lab: Lab, count: int, before: int) -> None:
 def fresh(lab: Lab) -> Iterator[Lab]:
     """Two hosts without images and weights of a test before."""
     for host in lab.hosts:
-        host.run("sh", "-c", f"docker image prune -af >/dev/null; rm -rf {W} /home/spark/.cache/canserve")
-        host.run("mkdir", "-p", W, user="spark")
+        host.run("sh", "-c", f"docker image prune -af >/dev/null; rm -rf {W} ~spark/.cache/canserve")
+        host.run("sh", "-c", f"mkdir -p {W} && chown spark {W}")
     yield lab
     lab.b.run("sh", "-c", f"umount {W} /var/lib/docker/tmp 2>/dev/null; true")
 
@@ -220,7 +220,7 @@ def test_what_was_kept_of_a_cut_copy_and_is_spoilt_is_sent_anew(fresh: Lab, clus
         wait_until_bytes(fresh, 8 * MB, before)
         kill(operator)
     fresh.wires.heal(fresh.spaces())
-    spoil = 'for f in /home/spark/.cache/canserve/incoming/*/*.part; do printf spoilt | dd of="$f" bs=1 seek=5000 conv=notrunc; done'
+    spoil = 'for f in ~spark/.cache/canserve/incoming/*/*.part; do printf spoilt | dd of="$f" bs=1 seek=5000 conv=notrunc; done'
     fresh.b.run("sh", "-c", f"sleep 2; {spoil}")
     distribute(fresh, "--image", "docker-daemon:engine:new@spark-a", "--to", cluster)
     assert identifier(fresh.b, "engine:new") == sent
@@ -303,22 +303,21 @@ def test_a_file_that_was_changed_over_there_without_a_trace_in_size_and_time_is_
 
 def test_a_model_of_a_hub_cache_arrives_in_the_other_cache_with_its_links(fresh: Lab, cluster: str) -> None:
     root = ".cache/huggingface/hub/models--me--tiny"
+    home = fresh.a.run("sh", "-c", "echo ~spark").stdout.strip()
     script = f"""cd ~ && rm -rf .cache/huggingface && mkdir -p {root}/blobs {root}/snapshots/abc {root}/refs && cd {root}
         head -c 2000000 /dev/urandom >blobs/w1; echo '{{}}' >blobs/c1; printf abc >refs/main; echo half >blobs/w2.incomplete
         ln -s ../../blobs/w1 snapshots/abc/model.safetensors; ln -s ../../blobs/c1 snapshots/abc/config.json"""
     fresh.a.run("bash", "-c", script, user="spark")
-    fresh.b.run("rm", "-rf", "/home/spark/.cache/huggingface")
-    distribute(fresh, "--weights", f"spark-a:/home/spark/{root}/snapshots/abc", "--to", cluster)
+    fresh.b.run("sh", "-c", "rm -rf ~spark/.cache/huggingface")
+    distribute(fresh, "--weights", f"spark-a:{home}/{root}/snapshots/abc", "--to", cluster)
     there = fresh.b.run(
-        "sh", "-c", f"cd /home/spark/{root} && find . -type f -o -type l | sort; readlink snapshots/abc/*"
+        "sh", "-c", f"cd {home}/{root} && find . -type f -o -type l | sort; readlink snapshots/abc/*"
     ).stdout
     assert there.split() == [
         "./blobs/c1", "./blobs/w1", "./refs/main", "./snapshots/abc/config.json", "./snapshots/abc/model.safetensors",
         "../../blobs/c1", "../../blobs/w1",
     ]  # fmt: skip
-    assert digests(fresh.a, f"/home/spark/{root}/snapshots") == digests(
-        fresh.b, f"/home/spark/{root}/snapshots"
-    )
+    assert digests(fresh.a, f"{home}/{root}/snapshots") == digests(fresh.b, f"{home}/{root}/snapshots")
 
 
 def test_weights_are_never_half_under_their_name_and_gone_on_with(fresh: Lab, cluster: str) -> None:

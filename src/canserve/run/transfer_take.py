@@ -13,7 +13,8 @@ import os
 import stat
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any
 
@@ -34,6 +35,8 @@ from canserve.run.transfer_wire import (
 
 KEPT = 7 * 86400
 """Seconds after which what is left of a cut copy is thrown away by the next one."""
+SETTLING = 8
+"""Files of one connection that wait for the disk at once."""
 FLUSHED = 64 << 20
 """Bytes of a file after which the disk is asked to keep them, while more come."""
 GHOST = SILENCE + 20
@@ -175,7 +178,21 @@ class Folder:
             return None
 
     def take(self, frames: In, counter: Counter) -> None:
-        """Files of one connection, until all of them came."""
+        """Files of one connection, until all of them came.
+
+        The disk is waited for beside that, for many files at once: it keeps them for the price of a few.
+        """
+        with ThreadPoolExecutor(SETTLING) as pool:
+            going: list[Future[None]] = []
+            for one, told, part, digest in self.came(frames, counter):
+                going.append(pool.submit(self.settle, one, told, part, digest))
+                while len(going) > 2 * SETTLING:
+                    going.pop(0).result()
+            for each in going:
+                each.result()
+
+    def came(self, frames: In, counter: Counter) -> Iterator[tuple[list[Any], dict[str, Any], bytes, str]]:
+        """Files that are whole, and not in their places yet."""
         while True:
             kind, data = frames.next()
             if kind == b"Q":
@@ -187,10 +204,12 @@ class Folder:
             if kind == b"S":
                 self.settled[one[0]] = told["sha"]
             elif kind == b"N":
-                self.receive(one, told, frames, counter)
+                yield one, told, *self.receive(one, told, frames, counter)
 
-    def receive(self, one: list[Any], told: dict[str, Any], frames: In, counter: Counter) -> None:
-        """One file, from its beginning or on from where it was cut."""
+    def receive(
+        self, one: list[Any], told: dict[str, Any], frames: In, counter: Counter
+    ) -> tuple[bytes, str]:
+        """One file, from its beginning or on from where it was cut; where it lies, and its digest."""
         part, at = self.part(one), int(told["at"])
         sha = hashlib.sha256()
         with open(part, "r+b" if at else "wb", buffering=0) as file:
@@ -209,6 +228,11 @@ class Folder:
                 # Where it was gone on with, what came before the cut is what is wrong: it is sent anew.
                 kind = Cut if at else Failed
                 raise kind(f"{one[0]!r} is not what was sent: sha256 {sha.hexdigest()}, not {digest}")
+        return part, digest
+
+    def settle(self, one: list[Any], told: dict[str, Any], part: bytes, digest: str) -> None:
+        """A file that is whole gets its name, once the disk has it."""
+        with open(part, "r+b", buffering=0) as file:
             os.fchmod(file.fileno(), (int(told["mode"]) & 0o777) | 0o600)
             os.utime(file.fileno(), ns=(one[2], one[2]))
             os.fsync(file.fileno())
