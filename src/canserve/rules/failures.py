@@ -31,7 +31,7 @@ KINDS = (
 )
 """Kinds of failures; what output names, and so never renamed."""
 
-TABLES = ("failures_model.toml", "failures_hardware.toml", "failures_nodes.toml")
+TABLES = ("failures_model.toml", "failures_hardware.toml", "failures_nodes.toml", "failures_general.toml")
 _LONGEST = 200
 
 

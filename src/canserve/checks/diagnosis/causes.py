@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from canserve.checks.diagnosis.log import Event, Moment, Reading
 
 READY = ("ready", "serving")
+SERVED = "served-but-wrong"
+"""The kind of failures of a server that goes on answering."""
 _FRAGMENT = 10
 """Lines; as many may have been pasted out of a log."""
 
@@ -84,11 +86,37 @@ def _standing(readings: Sequence[Reading], order: Callable[[str], int]) -> Itera
             process = reading.processes.get(event.line.who)
             when = max(when, _seconds(event.line.at, since_start))
             found = Found(reading, event, process.depth if process else 0, when)
-            if event.line.number <= ready or _before(event.line.at, ready_at):
+            if event.line.number <= ready or (_before(event.line.at, ready_at) and not _ended(reading)):
+                continue
+            if ready and _of_a_request(found):
                 continue
             if found.role in ("symptom", "remark") and _went_on(found, order):
                 continue
             yield found
+
+
+def _ended(reading: Reading) -> bool:
+    """Whether its processes gave up and never went on: then another file's server is another deployment."""
+    given_up = [e.line.number for e in reading.events if e.signature and e.signature.role == "consequence"]
+    phases = [line.number for process in reading.processes.values() for _, line in process.phases]
+    return bool(given_up) and max(phases, default=0) < max(given_up)
+
+
+def _of_a_request(found: Found) -> bool:
+    """Whether an error behind the start ended one request and not the server.
+
+    It stands in the outermost process, and either requests were answered after it, or no process within gave up.
+    """
+    reading, signature = found.reading, found.event.signature
+    if found.depth > 0 or found.role == "consequence":
+        return False
+    if signature is not None and signature.kind == SERVED:
+        return False
+    if found.event.line.number < reading.served_until:
+        return True
+    inner = any(process.depth > 0 for process in reading.processes.values())
+    given_up = any(e.signature and e.signature.role == "consequence" for e in reading.events)
+    return inner and not given_up
 
 
 def _seconds(at: Moment, since_start: bool) -> float:

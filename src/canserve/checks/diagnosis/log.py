@@ -85,6 +85,8 @@ class Reading:
     """Of the last lines, in order."""
     tail: list[Line] = field(default_factory=list)
     """The last few lines."""
+    served_until: int = 0
+    """The last line that shows it answering; 0: none does."""
     stacks: list[Stack] = field(default_factory=list)
     sockets: list[Socket] = field(default_factory=list)
     taken_at: float | None = None

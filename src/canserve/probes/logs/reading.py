@@ -38,6 +38,7 @@ _DUMPED = 64 << 20
 """Bytes that are read as a dump."""
 _CLAIM = re.compile(r"\b(assert [^\n]{1,300})\s*(?:\n[^\n]*[~^]+\s*)?\Z")
 """What an assertion without a message says: its own code, quoted in the line above it."""
+_REFUSED = re.compile(r'HTTP/1\.[01]"? [45]\d\d\b| [45]\d\d$')
 _FACTS = ("version", "world", "local", "address", "begun", "ended")
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -180,10 +181,17 @@ class _Reader:
         process, order = self._process(line), self._matcher.knowledge.order
         if engine:
             self._reading.engines[engine] = self._reading.engines.get(engine, 0) + 1
+        if phase == "serving" and _REFUSED.search(line.text) is None:
+            self._reading.served_until = line.number
         if phase not in [seen for seen, _ in process.phases]:
             process.phases.append((phase, line))
         if process.phase is None or order[phase] >= order[process.phase]:
             process.phase, process.phase_line = phase, line.number
+
+    def _answers(self, text: str) -> bool:
+        """Whether a line shows a server that answers; one that refuses may be dead within."""
+        marks = self._matcher.marks(self._matcher.inside(text))
+        return any(phase == "serving" for _, phase in marks) and _REFUSED.search(text) is None
 
     def _tell(self, line: Line, told: Sequence[tuple[Telling, Mapping[str, str]]]) -> None:
         for row, groups in told:
@@ -202,6 +210,8 @@ class _Reader:
             line = _kept(unwrap(raw[:MAX_LINE], number))
             if line.text.strip():
                 self._process(line).last = line
+                if self._answers(line.text):
+                    reading.served_until = number
                 if line.at.clock is not None or line.at.since_start is not None:
                     reading.times.append(line.at)
                 reading.tail = [*reading.tail[1 - LAST_LINES :], line]

@@ -22,6 +22,8 @@ _MILD_TEXT = re.compile(
     r"(?:DEBUG|INFO|NOTE|WARN|WARNING)\b ?[:\]]|(?:\S{1,300}:\d{1,7}: )?[A-Z]\w{0,40}Warning: "
 )
 """A line that says so itself."""
+_BAR = re.compile(r"[^|%]{0,120}\d{1,3}%[^\]]{0,200}(?:\]|$)\s*$|[^|%]{0,120}\d{1,3}%[^|]{0,40}$")
+"""One state of a progress bar, and nothing else."""
 _CLOCK = r"(\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?"
 
 
@@ -101,6 +103,7 @@ _WRAPPINGS: tuple[tuple[re.Pattern[str], Taker], ...] = (
     (re.compile(rf"\[\d{{4}}-(\d\d-\d\d) {_CLOCK}((?: [A-Za-z]{{2,6}}\d{{1,4}}){{0,6}})\] ?"), _bracket),
     (re.compile(rf"\[(\d\d)/(\d\d)/\d{{4}}-{_CLOCK}\] \[[\w-]{{1,20}}\] (?:\[RANK (\d{{1,5}})\] )?\[[A-Z]\] ?"), _american),
     (re.compile(rf"\d{{4}}-(\d\d-\d\d)[ T]{_CLOCK}(?: -)?(?:[ \t]-?[\w.]{{1,60}}){{0,1}}[ \t](?:- )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?: -|:)? ?"), _dated),
+    (re.compile(r"[^|%]{0,120}\d{1,3}%[^\]]{1,160}(?:it/s|s/it|B/s)\](?=\S)"), _nothing),
     (re.compile(rf"\[?[IWEF](\d{{3,4}}) {_CLOCK}(?: +\d{{1,9}})? [\w./-]{{1,80}}:\d{{1,6}}\] ?"), _dated),
 )  # fmt: skip
 
@@ -138,8 +141,12 @@ def unwrap(raw: bytes, number: int) -> Line:
 
 
 def _shown(text: str) -> str:
-    """Of a bar that is drawn over, what was drawn last."""
-    return text.rsplit("\r", 1)[-1] if "\r" in text else text
+    """Of a bar that is drawn over, what was drawn last, or what else was said between its states."""
+    if "\r" not in text:
+        return text
+    drawn = [each for each in text.split("\r") if each.strip()]
+    said = [each for each in drawn if _BAR.match(each) is None]
+    return (said or drawn or [""])[-1]
 
 
 def _from_json(text: str, found: _Found) -> str:
