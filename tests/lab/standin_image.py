@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.two_hosts import Host
+from lab.hosts import Host
 from made_images import docker_archive, layer
 
 TAG = "standin/engine:1"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_plans import environment, saved, server, told
 
 from canserve.store.journal import journal
 from loopback import free_port
+from made_plans import environment, saved, server, told
 
 COMMAND = str(Path(sys.executable).with_name("canserve"))
 
@@ -229,6 +229,7 @@ def test_a_program_that_is_not_there(here: Here) -> None:
     assert here.left() == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.2])
 def test_ctrl_c_at_any_moment_leaves_nothing(here: Here, moment: float) -> None:
     starting = here.begin(here.plan("--never", programs="vllm"), "--wait", "60")

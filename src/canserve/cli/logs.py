@@ -23,9 +23,9 @@ from canserve.cli.up import state_option
 @state_option
 @quiet_option
 def command(**chosen: Any) -> int:
-    """What a deployment's processes wrote, a rank before each line.
+    """What the processes of a deployment wrote.
 
-    RUN may be left out where there is one. `canserve diagnose` says what it comes down to.
+    Each line with its machine and rank. RUN may be left out where there is one. `canserve diagnose` says what it comes down to.
 
     \b
     canserve logs

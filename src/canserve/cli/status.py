@@ -20,7 +20,7 @@ from canserve.cli.up import state_option
 @format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
-    """How deployments are: every process, alive or how it ended.
+    """How deployments are, process by process.
 
     Without RUN all that the journal of this machine has open. With --on whatever is found on these machines, also
     what others started. Machines are only looked at.
