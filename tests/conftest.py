@@ -12,9 +12,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+# A machine that is busy is slow: no test is about how long an example takes.
+settings.register_profile("canserve", deadline=None)
+settings.load_profile("canserve")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -202,6 +202,39 @@ def test_weights_are_whole_in_one_form_or_another(rows: str, why: str) -> None:
     assert fact.value[0].complete is (why == "")
 
 
+FAKE_DOCKER = """#!/bin/sh
+case $1 in
+  context) echo "$FAR";;
+  *) echo '{"ServerVersion":"28.1","ClientInfo":{"Context":"'"$CONTEXT"'"}}';;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "context", "far", "state"),
+    [
+        ("", "default", "", "usable"),
+        ("unix:///run/user/1000/docker.sock", "default", "", "usable"),
+        ("tcp://me:word@elsewhere:2375", "default", "", "unknown"),
+        ("", "spark", "ssh://me@elsewhere", "unknown"),
+        ("", "rootless", "unix:///run/user/1000/docker.sock", "usable"),
+    ],
+)
+def test_a_docker_elsewhere_is_not_this_machines(
+    host: str, context: str, far: str, state: str, tmp_path: Path
+) -> None:
+    (tmp_path / "docker").write_text(FAKE_DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    said = f"PATH={tmp_path}:$PATH; DOCKER_HOST={host}; CONTEXT={context}; FAR={far}; export CONTEXT FAR DOCKER_HOST\n"
+    section = next(each for each in SECTIONS if each.name == "docker")
+    found = look_here("local", (replace(section, before=said + section.before),)).section("docker")
+    assert isinstance(found, Answer), found
+    fact = BY_NAME["docker"].parse(Seen("local", "", None, found))
+    assert isinstance(fact, Known) and fact.value.state == state, (fact, found)
+    if state == "unknown":
+        assert "talks to elsewhere" in (fact.value.why or "") and "word" not in repr(fact)
+
+
 def test_a_port_that_is_taken() -> None:
     section = next(each for each in SECTIONS if each.name == "listening")
     with socket.socket() as taken:

@@ -21,6 +21,7 @@ if command -v podman; then
   if [ -d "$s" ]; then podman_rc=0; else podman_out='its version was not asked'; podman_rc=4; fi
 fi"""
 ASK_PODMAN = '[ "$podman_rc" = 0 ] || { printf "%s\\n" "$podman_out"; exit "$podman_rc"; }\n'
+# A client may be set to talk to a daemon elsewhere (DOCKER_HOST, docker context): what that holds does not lie here.
 # What podman-docker installs as docker is a script or a link to podman, and is asked as podman. Whether the daemon
 # answers is asked once: its client takes a while to start, and longer to find that nobody answers.
 BEFORE_DOCKER = r"""docker_rc=3; docker_out=
@@ -28,12 +29,21 @@ if d=$(command -v docker); then
   k=$(readlink -f "$d" 2>/dev/null); value "$d"; case $v in '#!'*) k=$(grep -o podman "$d" 2>/dev/null);; esac
   case $k in
     *podman*) ;;
-    *) docker_out=$(within 8 docker info --format '{{json .}}' 2>&1); docker_rc=$?; [ $docker_rc != 124 ] || LATE="$LATE docker ";;
+    *)
+      e=${DOCKER_HOST:-}
+      case $e in ''|unix://*|fd://*)
+        docker_out=$(within 8 docker info --format '{{json .}}' 2>&1); docker_rc=$?; [ $docker_rc != 124 ] || LATE="$LATE docker ";;
+      esac
+      case $e$docker_out in
+        ''|unix:*|fd:*|*'"Context":"default"'*) ;;
+        *'"Context":"'*) e=$(within 5 docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null);;
+      esac
+      case $e in ''|unix://*|fd://*) ;; *) docker_out="its client talks to ${e##*@}, not to the engine here"; docker_rc=5;; esac;;
   esac
 fi
 docker_err=$(printf '%s\n' "$docker_out" | grep -v '^{')"""
 ASK_DOCKER = '[ "$docker_rc" = 0 ] || { printf "%s\\n" "$docker_err" >&2; exit "$docker_rc"; }\n'
-ABSENT, UNUSED = 3, 4
+ABSENT, UNUSED, ELSEWHERE = 3, 4, 5
 
 
 def docker(seen: Seen) -> Fact[ContainerEngine | None]:
@@ -43,6 +53,8 @@ def docker(seen: Seen) -> Fact[ContainerEngine | None]:
         return seen.known(None, "no docker")
     if answer.status in LATE:
         return seen.known(_unusable("docker", "not answering", "docker info did not answer in time"))
+    if answer.status == ELSEWHERE:
+        return seen.known(_unusable("docker", "unknown", answer.complaint))
     info = _object(answer.text)
     errors = [str(error) for error in info.get("ServerErrors") or ()] if info else []
     if answer.status != 0 or errors or not info or not info.get("ServerVersion"):
