@@ -215,6 +215,21 @@ def test_logins_for_a_part_of_a_registry(tmp_path: Path) -> None:
     assert user("here.example", "team/vllm") is None
 
 
+def test_a_file_of_logins_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    (tmp_path / "folder").mkdir()
+    for environment, why in (
+        ({"DOCKER_CONFIG": str(tmp_path)}, "is no JSON"),
+        ({"REGISTRY_AUTH_FILE": str(tmp_path / "folder")}, "cannot be read"),
+    ):
+        found = login_for("registry.example", environment)
+        assert found.login is None and why in (found.trouble or "")
+    assert login_for("registry.example", {"DOCKER_CONFIG": str(tmp_path / "none")}).trouble is None
+    both = {"REGISTRY_AUTH_FILE": str(tmp_path / "good.json"), "DOCKER_CONFIG": str(tmp_path)}
+    (tmp_path / "good.json").write_text('{"auths": {"registry.example": {"auth": "bWU6cHc="}}}')
+    assert login_for("registry.example", both).login is not None
+
+
 def test_a_broken_login_is_told_where_it_was_needed(shop: Shop, tmp_path: Path) -> None:
     configure(tmp_path, {"credHelpers": {shop.host: "none-such"}})
     assert shop.open().tree.read("vllm/m1.py") == FILES["vllm/m1.py"], "nobody asked for a login"

@@ -57,7 +57,13 @@ def login_for(
             if path.stat().st_size > MAX_CONFIG:
                 continue
             config = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            trouble = trouble or Found(trouble=f"{path} cannot be read: {error.strerror}")
+            continue
+        except (ValueError, RecursionError):
+            trouble = trouble or Found(trouble=f"{path} is no JSON: its logins are not known")
             continue
         found = _of_config(config, (host, repository), path, patience) if isinstance(config, dict) else None
         if found is not None and found.trouble is None:
