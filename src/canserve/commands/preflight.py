@@ -72,6 +72,7 @@ def script(it: Start, program: str, task: Mapping[str, Any]) -> str:
     The program's input is a sign of life a second, which ends with the connection (descriptor 9), with this shell, and
     with the loop; without it the program ends, and with it its ranks. Beside that it has an end of its own.
     """
+    beats = int(task["limits"]["whole"]) + 15  # after so many seconds the signs of life end by themselves
     words = ["-u", "-c", '"$PROGRAM"', '"$TASK"']
     if isinstance(it.place, Image):
         ending = f"{it.place.program} rm --force -- {shlex.quote(it.name)} >/dev/null 2>&1"
@@ -84,7 +85,8 @@ def script(it: Start, program: str, task: Mapping[str, Any]) -> str:
     return (
         f"PROGRAM={shlex.quote(program)}\nTASK={shlex.quote(json.dumps(task))}\n{own}"
         f"trap {shlex.quote(ending)} EXIT; trap 'exit 1' HUP INT TERM PIPE\n"
-        "{ while printf '\\0' >&9 && printf .; do sleep 1; done; } 2>/dev/null | "
+        f"{{ n=0; while [ $n -lt {beats} ] && printf '\\0' >&9 && printf .; do n=$((n+1)); sleep 1; done; }} "
+        "2>/dev/null | "
         f"{' '.join(start)} 9>&-\n"
         "rc=$?; exit $rc"
     )

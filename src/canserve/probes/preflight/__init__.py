@@ -23,7 +23,7 @@ from canserve.commands import ssh
 from canserve.commands.preflight import Place, Start, script
 from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.probes.live import LOCAL, Way, asked, jumps
-from canserve.probes.preflight.reading import Heard, preflight
+from canserve.probes.preflight.reading import Heard, complaint, preflight
 from canserve.subjects.addresses import advertised
 from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.preflight import Preflight, Rank, Trial
@@ -199,7 +199,7 @@ def _started(
             return Heard(job.node.name, job.ranks, "", answer.why, lost=True), Evidence(
                 look.subject, how, answer.why, whole=False, when=look.when
             )
-        trouble = answer.complaint if answer.status != 0 else ""
+        trouble = complaint(answer.error) or answer.complaint if answer.status != 0 else ""
         lines = answer.text.count("\n")
         seen = Evidence(
             look.subject, how, f"{lines} records", whole=answer.whole and not trouble, when=look.when

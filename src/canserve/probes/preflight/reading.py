@@ -70,6 +70,13 @@ def preflight(heard: Sequence[Heard], inside: tuple[str, ...], backend: str, mas
     return Preflight(inside, backend, master, tuple(ranks), done, tuple(channels), tuple(kernels))
 
 
+def complaint(error: str) -> str:
+    """The last line of stderr that says what is wrong; container engines end with where to find help."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    telling = [line for line in lines if not re.match(r"(?:Run|See) '", line)]
+    return telling[-1][:MOST_TEXT] if telling else ""
+
+
 def _records(text: str) -> Iterable[dict[str, Any]]:
     for line in text.replace("\0", "").splitlines():
         try:
