@@ -230,14 +230,24 @@ def _readings(offers: Sequence[Offer], asked: _Asked) -> list[Read]:
     def read(numbered: tuple[int, Offer]) -> Read:
         number, offer = numbered
         tell = _before(f"{number} of {len(offers)}: ", asked.options.progress)
-        options = replace(asked.options, progress=tell)
         late = Reading(offer.target, _late(offer, asked.sought.seconds), Cost())
         return tuple(
-            (_in_time(asked, late, partial(open_build, offer.target, want, options, arch)), group)
+            (
+                _in_time(
+                    asked, late, partial(open_build, offer.target, want, _how(offer, asked, arch, tell), arch)
+                ),
+                group,
+            )
             for arch, group in groups
         )
 
     return fanout(read, tuple(enumerate(offers, 1)), AT_ONCE)
+
+
+def _how(offer: Offer, asked: _Asked, arch: str | None, tell: Callable[[str], None] | None) -> Options:
+    """Of a repository's many tags none is downloaded for another CPU, if only to say that it is for another one."""
+    heard = offer.source in {"tag", "search"}
+    return replace(asked.options, progress=tell, arch=arch if heard else asked.options.arch)
 
 
 def _reports(read: Read, asked: _Asked) -> tuple[BuildReport, ...]:
