@@ -204,13 +204,18 @@ def test_ray_is_whole_before_the_server_starts() -> None:
         "--ipc container:canserve-r1-0 --pid container:canserve-r1-0 --volume canserve-r1-0:/tmp/ray"
         in server
     )
+    assert "--env RAY_ADDRESS=10.0.0.1:6379" in server and "RAY_ADDRESS" not in head + worker
     assert ports(it, "a") == {6379: 0, 8000: 2}
 
 
 def test_ray_from_an_environment() -> None:
     steps = starting(made(Folder("/v"), TWO, *over_ray()))
     joined = next(step for step in steps if step.name == "joined")
-    assert joined.argv[2].startswith("/v/bin/ray status")
+    assert joined.argv[2].startswith("/v/bin/ray status --address 10.0.0.1:6379 ")
+    head, worker, server = starts(steps).values()
+    for line in (head, worker, server):  # what it keeps goes with the run
+        assert "RAY_TMPDIR=/s/r1 " in line
+    assert "RAY_ADDRESS=10.0.0.1:6379 " in server and "RAY_ADDRESS" not in head + worker
     assert [step.argv[-1] for step in steps if step.name == "program-held"] == [
         "/v/bin/ray",
         "/v/bin/vllm",

@@ -107,6 +107,7 @@ def test_up_status_logs_down(here: Here) -> None:
     plan = here.plan(SERVE_VARIABLE="a b")
     up, code = here.asked("up", plan)
     assert (up["state"], code, up["endpoint"]) == ("up", 0, f"local:{here.port}"), up
+    assert [each["ranks"] for each in up["processes"]] == ["0"]
     run = up["run"]
     status, code = here.asked("status", run)
     (one,) = status["runs"]

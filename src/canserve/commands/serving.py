@@ -66,9 +66,8 @@ def _container(it: Deployment, image: Image, number: int, site: Site) -> tuple[s
         "canserve.machine": site.name,
         "canserve.by": it.operator,
     }
-    environment = {name: value for name, value in process.environment.items() if name != _PINS} | dict(
-        it.given.environment
-    )
+    environment = _environment(it, number)
+    environment.pop(_PINS, None)
     return (
         *(image.program, "run", "--detach", "--pull", "never", "--name", container_name(it.run, number)),
         *_each("--label", (f"{name}={value}" for name, value in labels.items())),
@@ -85,6 +84,19 @@ def _container(it: Deployment, image: Image, number: int, site: Site) -> tuple[s
         *_each("--env-file", it.given.secret_files),
         *("--entrypoint", program, image.name, *words),
     )
+
+
+def _environment(it: Deployment, number: int) -> dict[str, str]:
+    """As the plan says, with what is passed on to everybody, and over Ray with this run's own cluster."""
+    process, head = it.processes[number], ray.address(process.argv for process in it.processes)
+    found = {**process.environment, **it.given.environment}
+    if head is None:
+        return found
+    if not ray.starts(process.argv):  # else a server takes any cluster that it finds on its machine
+        found.setdefault("RAY_ADDRESS", head)
+    if isinstance(it.where, Folder):  # else sockets and logs stay in /tmp
+        found.setdefault("RAY_TMPDIR", folder(it.state, it.run))
+    return found
 
 
 def _shared(it: Deployment, number: int) -> tuple[str, ...]:
@@ -129,7 +141,7 @@ def _accelerators(program: str, site: Site) -> tuple[str, ...]:
 def _detached(it: Deployment, where: Folder, number: int) -> tuple[str, ...]:
     process = it.processes[number]
     program, *words = ray.kept(process.argv)
-    environment = {**process.environment, **it.given.environment}
+    environment = _environment(it, number)
     files = it.given.secret_files
     read = (_WITH_FILES, str(len(files)), *files) if files else ("",)
     return (

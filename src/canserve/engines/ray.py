@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 
 def starts(argv: Sequence[str]) -> bool:
@@ -24,3 +25,12 @@ def accelerators(argvs: Iterable[Sequence[str]]) -> int:
 def joined(accelerators: int) -> str:
     """A basic regular expression for the line of ``ray status`` that says so: `` 0.0/2.0 GPU``."""
     return rf"/{accelerators}\.0 GPU"
+
+
+def address(argvs: Iterable[Sequence[str]]) -> str | None:
+    """Where a cluster's head answers: ``10.0.0.1:6379``; None: none of these starts one."""
+    for argv in argvs:
+        if starts(argv) and "--head" in argv:
+            told = dict(pairwise(argv))
+            return f"{told.get('--node-ip-address', '127.0.0.1')}:{told.get('--port', '6379')}"
+    return None

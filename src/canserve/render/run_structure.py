@@ -38,7 +38,12 @@ def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpRep
         hint="" if report is None else report.hint,
         endpoint=None if where is None else f"{where[0]}:{where[1]}",
         steps=steps_output(prepared.steps, routes),
-        processes=tuple(running_output(one) for each in seen for one in each.running),
+        processes=tuple(
+            running_output(one, ",".join(map(str, it.processes[one.process].ranks)))
+            for each in seen
+            for one in each.running
+            if one.process < len(it.processes)
+        ),
         undone=report is not None and report.undone,
         left=() if report is None else _left(report.left),
         notes=prepared.notes,

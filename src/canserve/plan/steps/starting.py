@@ -123,14 +123,8 @@ def _joined(it: Deployment, stage: int) -> Step:
     """All accelerators have joined, as the head's own Ray says."""
     count = ray.accelerators(process.argv for process in it.processes)
     head = next(number for number, process in enumerate(it.processes) if ray.starts(process.argv))
-    address = next(
-        (word for process in it.processes for word in _after(process.argv, "--address")), "127.0.0.1:6379"
-    )
+    address = ray.address(process.argv for process in it.processes) or ""
     asked = shlex.join(serving.inside(it, head, ("ray", "status", "--address", address)))
     argv = ("sh", "-c", f'{asked} | grep -q "{ray.joined(count)}"')
     what = f"not all of {count} accelerators joined Ray within {JOINING:.0f} s"
     return Step("joined", it.processes[head].host, argv, stage, what, head, JOINING)
-
-
-def _after(argv: tuple[str, ...], flag: str) -> tuple[str, ...]:
-    return argv[argv.index(flag) + 1 : argv.index(flag) + 2] if flag in argv and ray.starts(argv) else ()
