@@ -213,3 +213,13 @@ def test_the_one_that_failed_first_is_named_first() -> None:
     verdict = findings(cluster("head", "second", flight=flight))["ranks-connect"].verdict
     assert isinstance(verdict, No)
     assert verdict.because.index("no socket interface found") < verdict.because.index("consequence")
+
+
+def test_a_rank_that_waits_for_a_head_which_fails_is_not_called_unable_to_reach_it() -> None:
+    head = lines({"rank": 0, "step": "import", "state": "begin"}, {"rank": 0, "step": "import", "state": "failed", "said": "exit status 1", "raised": ["ImportError: libcudart.so.13"], "last": []})  # fmt: skip
+    second = up_to(1, "store", "cut").replace('"store"', '"head"') + lines({"rank": 1, "step": "head", "state": "stalled", "said": "", "last": []})  # fmt: skip
+    flight = two(head, second)
+    said = findings(cluster("head", "second", flight=flight))
+    verdict = said["ranks-start"].verdict
+    assert isinstance(verdict, No) and "libcudart" in verdict.because and "rank 1" not in verdict.because
+    assert "ranks-meet" not in said and flight.ranks[1].phase == "store" and suspects(flight) is None

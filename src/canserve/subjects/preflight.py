@@ -49,6 +49,8 @@ class Rank(Told):
     def phase(self) -> str:
         """How far it came. NCCL does several things in one call: its own lines tell them apart."""
         name = self.step.split(" ")[0]
+        if name == "head":  # waits until the first rank has its store
+            return "store"
         if name == "connect" and self.state != "done" and "nccl" in self.told:
             return "connect" if any(" via " in note for note in self.notes) else "bootstrap"
         return name if name in PHASES else "later"

@@ -42,8 +42,19 @@ FIRST_PORT, LAST_PORT = 20000, 32000
 """Below those that the kernel gives to connections."""
 MOST_RANKS = 8
 """Of one machine."""
-_STEPS = {"start": 2, "import": 4, "device": 2, "store": 1, "meet": 2, "kernel": 3, "other": 1, "whole": 14}
-"""How often a step's time each of them gets: torch takes long to import from a cold disk, compilers take long."""
+_STEPS = {
+    "start": 2,
+    "import": 4,
+    "device": 2,
+    "store": 1,
+    "head": 4,
+    "meet": 4,
+    "kernel": 3,
+    "other": 1,
+    "whole": 14,
+}
+"""How often a step's time each of them gets: torch takes long to import from a cold disk, and longer on one
+machine than on another; compilers take long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +240,12 @@ def _trials(
         devices[rank.node].append(of_node.index(rank.number))
     seconds = max(wanted.seconds // 2, 4)
     limits = {step: times * seconds for step, times in _STEPS.items()}
-    limits |= {"import": _STEPS["import"] * wanted.seconds, "start": _STEPS["start"] * wanted.seconds}
+    limits |= {
+        "meet": 2 * seconds,
+        "head": 2 * seconds,
+        "import": _STEPS["import"] * wanted.seconds,
+        "start": _STEPS["start"] * wanted.seconds,
+    }
     task = {
         "device": "cuda" if flight.backend == "nccl" else "cpu",
         "sizes": (8, 1 << 20),

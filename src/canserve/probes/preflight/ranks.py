@@ -102,6 +102,20 @@ def reached(address: str, port: int) -> str:
     return "ok"
 
 
+def await_head(task: dict[str, Any]) -> None:
+    """Until the first rank listens. One whose torch starts later refuses that long: the way to it is free.
+
+    Where no answer comes at all the next step, whose time is short, stands for it.
+    """
+    silent = 0
+    while silent < 2:
+        found = reached(task["master"], task["port"])
+        if found == "ok":
+            return
+        silent += found != "refused"
+        time.sleep(0.2)
+
+
 def exchange(store: Any, rank: int, world: int) -> dict[str, Any]:
     """Where every rank will be found, and whether a plain connection gets there from here."""
     address, why = own_address()
@@ -160,6 +174,9 @@ def join(task: dict[str, Any], rank: int, local: int) -> tuple[Any, Any]:
     from datetime import timedelta
 
     limit = timedelta(seconds=limits["whole"])  # the supervisor ends a step long before torch does
+    if rank:
+        with Step(rank, "head"):
+            await_head(task)
     with Step(rank, "store"):
         store = dist.TCPStore(task["master"], task["port"], world, rank == 0, limit, False)
         store.set(f"hello{rank}", "1")
