@@ -196,6 +196,28 @@ def test_an_operator_that_is_killed_leaves_nothing_half_and_the_next_goes_on(
     assert left(fresh.b) == []
 
 
+def test_an_interrupted_copy_ends_at_once_and_leaves_no_program(fresh: Lab, cluster: str) -> None:
+    hold(fresh.a, layers(6), "engine:new")
+    fresh.wires.rate("fabric", "20mbit")
+    before = received(fresh)
+    with going_on(fresh, "--image", "docker-daemon:engine:new@spark-a", "--to", cluster) as operator:
+        wait_until_bytes(fresh, 3 * MB, before)
+        (child,) = Path(f"/proc/{operator.pid}/task/{operator.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGINT)
+        assert operator.wait(5) == 130
+    fresh.wires.heal(fresh.spaces())
+    assert identifier(fresh.b, "engine:new") is None
+    for host in fresh.hosts:
+        for _ in range(100):
+            running = host.run(
+                "sh", "-c", "ps -eo args | grep '[d]ef take_image' | cut -c1-40", check=False
+            ).stdout
+            if not running:
+                break
+            time.sleep(0.2)
+        assert running == ""
+
+
 def test_a_cable_that_is_pulled_for_a_while_is_waited_for(fresh: Lab, cluster: str) -> None:
     sent = hold(fresh.a, layers(6), "engine:new")
     fresh.wires.rate("fabric", "40mbit")

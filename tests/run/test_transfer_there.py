@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from canserve.plan.roads import Leg
 from canserve.rules.machines import FIELDS, unstated
 from canserve.run.transfer_digests import Digests
-from canserve.run.transfer_hands import Hands
+from canserve.run.transfer_hands import Hands, Job, carried_over
 from canserve.run.transfer_load import Spool
 from canserve.run.transfer_send import inventory, names_to_skip, old_names
 from canserve.run.transfer_take import Counter, Folder
-from canserve.run.transfer_talk import Far, TransferError, source
+from canserve.run.transfer_talk import Far, TransferError, _line_of_ours, source
 from canserve.run.transfer_weights import bring_weights, folder
 from canserve.run.transfer_wire import HEAD, Cut, Door, Failed, In, Out, connected, unpacked
 from canserve.subjects.cluster import Node
@@ -294,3 +295,21 @@ def test_more_than_was_announced_never_reaches_an_engine(home: Path) -> None:
         spool.begin({"name": "x", "size": 4, "mode": 0o644, "type": "0", "to": "", "at": 0})
         with pytest.raises(Failed, match="more came"):
             spool.data(b"12345")
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b"nonsense", b"[" * 100_000, b"\xff", b"1"])
+def test_what_is_no_answer_of_ours_is_a_problem_and_no_defect(line: bytes) -> None:
+    with pytest.raises(TransferError, match="no answer of the program"):
+        _line_of_ours("m", line)
+
+
+def test_answers_in_another_form_are_a_problem_of_the_machine(home: Path) -> None:
+    (home / "one").mkdir()
+
+    def settle(first: object, has: object) -> tuple[dict[str, Any], dict[str, Any], int | None]:
+        raise KeyError("have")
+
+    send = {"do": "send-files", "root": str(home / "one")}
+    job = Job("w", send, {"do": "take-files", "root": str(home / "two")}, settle)
+    with pytest.raises(TransferError, match="another form"):
+        carried_over(job, Leg("two", "through", "one"), here("one", "two"))

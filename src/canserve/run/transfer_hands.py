@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,6 +17,8 @@ from canserve.trees.fanout import fanout
 from canserve.units import Bytes
 
 ATTEMPTS = 4
+WIDE = 8
+"""Machines that something is copied to at once."""
 PAUSE = 2.0
 """Seconds before another attempt, times the attempts so far."""
 NOTHING = Bytes(0)
@@ -55,6 +58,27 @@ class Hands:
     broken: dict[tuple[str, str], str] = field(default_factory=dict)
     """Pairs of machines between which no direct way was found, and why."""
 
+    stopped: threading.Event = field(default_factory=threading.Event)
+    live: list[Far] = field(default_factory=list)
+    """Programs that are running."""
+
+    def together(self, leg: Callable[[Leg], Carried], legs: Sequence[Leg]) -> list[Carried]:
+        """All of them at the same time. Interrupted, it ends at once, and what runs over there with it."""
+        found: list[Carried] = []
+        worker = threading.Thread(target=lambda: found.extend(fanout(leg, legs, WIDE)), daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive():
+                worker.join(0.1)
+        finally:
+            if worker.is_alive():
+                self.stopped.set()
+                for each in tuple(self.live):
+                    each.kill()
+        if len(found) != len(legs):
+            raise RuntimeError("a copy ended without a result")
+        return found
+
     def route(self, name: str) -> Route | None:
         """To a machine; None: it is this one."""
         return self.routes.get(name)
@@ -83,15 +107,25 @@ def carried_over(job: Job, leg: Leg, hands: Hands) -> tuple[dict[str, Any], Road
     while True:
         attempt += 1
         try:
-            return _once(job, leg, road, hands), road, remark
+            return _understood(job, leg, road, hands), road, remark
         except TransferError as error:
             if error.kind == "Unreached" and road == "direct":
                 road, remark = "through", f"not straight: {error}"
                 continue
-            if error.kind not in {"Cut", "Unreached"} or attempt == ATTEMPTS:
+            if error.kind not in {"Cut", "Unreached"} or attempt == ATTEMPTS or hands.stopped.is_set():
                 raise
             hands.tell(f"{job.what} to {leg.to}: {error}; going on from there")
             time.sleep(PAUSE * attempt)
+
+
+def _understood(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
+    """One attempt, in which a machine may say anything."""
+    try:
+        done = _once(job, leg, road, hands)
+        return {**done, "wire": int(done["wire"]), "got": int(done["got"])}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{leg.source} or {leg.to} answered in another form than was asked for"
+        raise TransferError(f"{why}: {type(error).__name__}: {error}") from None
 
 
 def _once(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
@@ -134,6 +168,8 @@ def _both(source: str, to: str, hands: Hands, stack: ExitStack) -> tuple[Far, Fa
     for each in found:
         if isinstance(each, Far):
             stack.callback(each.close)
+            hands.live.append(each)
+            stack.callback(hands.live.remove, each)
     for each in found:
         if isinstance(each, TransferError):
             raise each

@@ -154,7 +154,7 @@ def bring_image(it: Held, registry: bool, targets: Sequence[str], hands: Hands) 
     work.targets = tuple(left)
     while left and (rounds := work.rounds(left)):
         for each in rounds if hands.dry else rounds[:1]:  # what failed is no source for the next
-            done = fanout(work.leg, each, 8)
+            done = hands.together(work.leg, each)
             stuck = {
                 one.machine: one.problem for one in done if one.problem is not None and one.road == "pull"
             }

@@ -29,6 +29,9 @@ START = 40.0
 """Seconds that a program has to answer."""
 STILL = 600.0
 """Seconds without any news after which a copy is given up; programs over there notice a dead machine far earlier."""
+STANDING = {"copying": 1200.0, "loading": 3600.0}
+"""Seconds by phase after which a copy that does not move is given up. Some engines write an archive out as a whole before
+they pass any of it on, and all of them unpack it as a whole: tens of gigabytes on a slow disk."""
 _MOST_LINE = 64 << 20
 _BANNERS = 1 << 20
 
@@ -145,7 +148,7 @@ class Far:
         """The next line, waited for without bound as long as it lives. Raises TransferError."""
         try:
             while True:
-                found: dict[str, Any] = json.loads(self._line())
+                found = _line_of_ours(self.name, self._line())
                 if "failed" in found:
                     raise TransferError(f"{self.name}: {found['failed']}", found.get("kind", "Failed"))
                 if set(found) != {"phase"}:
@@ -159,7 +162,7 @@ class Far:
         def hear() -> None:
             with suppress(EOFError, OSError, ValueError):
                 while True:
-                    into.put((self, json.loads(self._line())))
+                    into.put((self, _line_of_ours(self.name, self._line())))
             into.put((self, None))
 
         threading.Thread(target=hear, daemon=True).start()
@@ -207,6 +210,17 @@ class Far:
         self._talk.close()
 
 
+def _line_of_ours(name: str, line: bytes) -> dict[str, Any]:
+    """What a program says. Raises TransferError for what none of ours does."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise TransferError(f"{name}: what came is no answer of the program that was started")
+    return found
+
+
 def secret() -> str:
     """Known to two programs and to nobody else."""
     return secrets.token_hex(16)
@@ -222,6 +236,7 @@ def follow(taker: Far, sender: Far | None, tell: Callable[[int, str, float], Non
         if each is not None:
             each.listen(heard)
     begun, why, patience = time.monotonic(), None, STILL
+    moved: tuple[object, str, float] = (0, "", begun)
     while True:
         try:
             who, found = heard.get(timeout=patience)
@@ -237,7 +252,13 @@ def follow(taker: Far, sender: Far | None, tell: Callable[[int, str, float], Non
                 done: dict[str, Any] = found["done"]
                 return done
             if "got" in found:
-                tell(int(found["got"]), str(found["phase"]), time.monotonic() - begun)
+                now, phase = time.monotonic(), str(found["phase"])
+                if (found["got"], phase) != moved[:2]:
+                    moved = (found["got"], phase, now)
+                if now - moved[2] > STANDING.get(phase, STILL):
+                    why_standing = f"nothing has moved for {now - moved[2]:.0f} s while {phase}"
+                    raise TransferError(f"{taker.name}: {why_standing}")
+                tell(int(found["got"]), phase, now - begun)
         if failure is not None:
             if who is taker or failure.kind != "Cut":
                 raise failure

@@ -11,7 +11,6 @@ from typing import Any
 from canserve.plan.roads import Leg, Room, Stand, legs
 from canserve.run.transfer_hands import WIDTH, Carried, Hands, Job, carried_over
 from canserve.run.transfer_talk import TransferError
-from canserve.trees.fanout import fanout
 from canserve.units import Bytes
 
 HUB = "hub:"
@@ -52,7 +51,7 @@ def bring_weights(it: Folder, targets: Sequence[str], hands: Hands) -> tuple[Car
             break
         for each in rounds if hands.dry else rounds[:1]:
             work.places = dict(places)
-            done = fanout(work.leg, each, 8)
+            done = hands.together(work.leg, each)
             out += done
             places += [(one.machine, it.into) for one in done if one.problem is None]
             left = [name for name in left if name not in {leg.to for leg in each}]
