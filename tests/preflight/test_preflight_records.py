@@ -15,6 +15,8 @@ from canserve.checks.preflight.suspects import changes, suspects
 from canserve.facts import Evidence, Known
 from canserve.probes.machine import read_machine
 from canserve.probes.preflight.reading import Heard, preflight
+from canserve.render.page import Look, Page
+from canserve.render.preflight_text import preflight_rows
 from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.preflight import Preflight, Trial
 from canserve.verdict import Finding, No, word
@@ -73,6 +75,7 @@ def test_two_h200_as_they_were_recorded() -> None:
     assert [rank.whole for rank in flight.ranks] == [True, True]
     assert flight.ranks[1].told["name"] == "NVIDIA H200" and flight.ranks[0].told["nccl"] == "2.28.9"
     assert {(c.source, c.target, c.via) for c in flight.channels} == {(0, 1, "P2P"), (1, 0, "P2P")}
+    assert (flight.ranks[0].interface, flight.ranks[0].address) == ("eth0", "192.0.2.2")
     largest = max((m for m in flight.measures if m.op == "all_reduce"), key=lambda m: m.size)
     assert largest.size.count == 1 << 28 and 250e9 < largest.bus.per_second < 450e9
     (pair,) = [m for m in flight.measures if m.pair]
@@ -223,3 +226,12 @@ def test_a_rank_that_waits_for_a_head_which_fails_is_not_called_unable_to_reach_
     verdict = said["ranks-start"].verdict
     assert isinstance(verdict, No) and "libcudart" in verdict.because and "rank 1" not in verdict.because
     assert "ranks-meet" not in said and flight.ranks[1].phase == "store" and suspects(flight) is None
+
+
+def test_the_page_tells_pairs_against_their_link_in_eighty_columns() -> None:
+    flight = h200()
+    page = Page(Look(width=80))
+    page.add(*preflight_rows(flight, cluster("box", flight=flight)))
+    text = page.render()
+    assert "265 GB/s, 59% of 450 GB/s" in text and "43.8 us (8 B)" in text and "via P2P" in text
+    assert max(map(len, text.splitlines())) <= 80

@@ -32,7 +32,7 @@ def machines_text(report: MachinesReport, look: Look) -> str:
             page.add(Row(found.why, (Cell("unknown", 9, STYLES["unknown"]),), indent=2))
     if isinstance(flown := report.cluster.preflight, Known):
         page.blank()
-        page.add(*preflight_rows(flown.value))
+        page.add(*preflight_rows(flown.value, report.cluster))
     if report.findings:
         page.blank()
         page.add(Row(label="serving on them" if len(report.cluster.nodes) > 1 else "serving on it"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from canserve.checks.preflight.question import PreflightCheck, only_after
 from canserve.checks.reader import NotApplicable, Reader
@@ -76,25 +76,26 @@ def _rate(reader: Reader, cluster: Cluster, flight: Preflight) -> Verdict:
 
 
 def _against(
-    reader: Reader, measure: Measure, flight: Preflight, nodes: dict[str, Node]
+    reader: Reader, measure: Measure, flight: Preflight, nodes: Mapping[str, Node]
 ) -> tuple[str, Rate | None]:
     a, b = measure.pair or (0, 0)
-    here, there = nodes[flight.node(a)], nodes[flight.node(b)]
-    same = here is there
-    found = [
-        rate
-        for node in (here, there)
-        if (rate := _stated(reader, node.machine.intra_node if same else node.machine.inter_node)) is not None
-    ]
+    link = link_rate(reader, nodes[flight.node(a)], nodes[flight.node(b)])
+    return f"ranks {a} and {b}: {measure.bus}{share(measure, link) or ', of a link of unknown rate'}", link
+
+
+def share(measure: Measure, link: Rate | None) -> str:
+    """``, 60% of 450 GB/s``; empty where the link's rate is not known."""
+    return f", {measure.bus.per_second / link.per_second:.0%} of {link}" if link else ""
+
+
+def link_rate(reader: Reader, here: Node, there: Node) -> Rate | None:
+    """Of the slower end: as it is stated of the machines, else that of their RDMA ports; None: it is not known."""
+    same = here.name == there.name
+    facts = (node.machine.intra_node if same else node.machine.inter_node for node in (here, there))
+    found = [rate for fact in facts if (rate := _stated(reader, fact)) is not None]
     if not found and not same:
         found = list(_of_ports(reader, here, there))
-    link = min(found, key=lambda rate: rate.per_second) if found else None
-    share = (
-        f", {measure.bus.per_second / link.per_second:.0%} of {link}"
-        if link
-        else ", of a link of unknown rate"
-    )
-    return f"ranks {a} and {b}: {measure.bus}{share}", link
+    return min(found, key=lambda rate: rate.per_second) if found else None
 
 
 def _stated(reader: Reader, fact: Fact[str]) -> Rate | None:

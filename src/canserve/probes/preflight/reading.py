@@ -16,6 +16,7 @@ TOLD = ("torch", "python", "cuda", "nccl", "name", "capability", "host")
 _VIA = re.compile(
     r"Channel \S+ ?: (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? (?:\[(?:send|receive)\] )?via ((?:NET/)?\w+)"
 )
+_CHOSE = re.compile(r"Bootstrap ?: Using ([\w.@-]{1,32}):([0-9A-Fa-f.:]{2,45})<")
 _FRAME = re.compile(r'File "(?P<file>[^"]{1,300})", line (?P<line>\d+) in (?P<name>[\w<>]{1,80})')
 
 
@@ -115,6 +116,8 @@ def _take(found: _Lines, record: Mapping[str, Any]) -> None:
     """One record of a rank's own steps."""
     if isinstance(note := record.get("note"), str):
         found.notes.append(note[:MOST_TEXT])
+        if (chose := _CHOSE.search(note)) is not None:
+            found.interface, found.address = chose[1], chose[2]
         return
     step, state = record.get("step"), record.get("state")
     if not isinstance(step, str) or step.startswith("kernel ") or step == "machine" or _over(found):
