@@ -313,3 +313,10 @@ def test_answers_in_another_form_are_a_problem_of_the_machine(home: Path) -> Non
     job = Job("w", send, {"do": "take-files", "root": str(home / "two")}, settle)
     with pytest.raises(TransferError, match="another form"):
         carried_over(job, Leg("two", "through", "one"), here("one", "two"))
+
+
+def test_what_was_kept_and_had_to_go_is_not_gone_on_with(home: Path) -> None:
+    with (home / "archive").open("wb") as load:
+        spool = Spool(bytes(home), load, keep=False, counter=Counter())
+        with pytest.raises(Cut, match="again from the beginning"):
+            spool.begin({"name": "x", "size": 4, "mode": 0o644, "type": "0", "to": "", "at": 2})

@@ -39,6 +39,8 @@ _PROCESSES = r"""for d in %(state)s/%(run)s/[0-9]*; do
          elif grep -qsF "%(variable)s=$r." "/proc/$p/environ"; then s=alive; fi
        fi;;
   esac
+  # It may have ended between these two looks: how, it writes before it is gone.
+  [ "$s" != dead ] || [ -n "$x" ] || { read -r x <"$d/exit"; } 2>/dev/null
   printf '%%s\t%%s\t%%s\t%%s\t%%s\t' "$r" "${d##*/}" "$s" "$x" "$d"
   tail -c 2000 "$d/log" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | tr -d '\n'; echo
 done; :"""
@@ -50,6 +52,15 @@ for n in $c; do
   printf 'log %%s ' "$n"
   %(program)s logs --tail 3 "$n" 2>&1 | tail -c 2000 | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | tr -d '\n'; echo
 done"""
+_ALIVE = {
+    "running": True,
+    "paused": True,
+    "restarting": True,
+    "exited": False,
+    "dead": False,
+    "stopped": False,
+}
+"""By a container engine's own word. One that is created is about to start, or never will: nobody knows."""
 _STATES = {"alive": True, "dead": False, "unseen": None, "unknown": None}
 
 
@@ -169,14 +180,14 @@ def _containers(machine: str, text: str) -> Iterator[Running]:
         if not RUN.fullmatch(run) or not number.isdecimal():
             continue
         word = str(state.get("Status", "unknown"))
-        ended = word in ("exited", "dead", "stopped")
+        ended = _ALIVE.get(word) is False
         code = state.get("ExitCode") if ended else None
         words = f"exited with {code}" if ended else word
         if ended and state.get("OOMKilled") is True:
             words += ", out of memory"
         yield Running(
             run, int(number), str(labels.get("canserve.ranks", "")), machine, "container",
-            str(one["name"]).lstrip("/"), word in ("running", "paused", "restarting"),
+            str(one["name"]).lstrip("/"), _ALIVE.get(word),
             code if isinstance(code, int) else None, words, said,
         )  # fmt: skip
 
