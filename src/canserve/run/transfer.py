@@ -26,6 +26,7 @@ from canserve.subjects.cluster import Node
 
 __all__ = ["WORDS", "Carried", "Wanted", "WantedError", "distribute"]
 
+_FILES = re.compile(r"((?:oci|oci-archive|docker-archive|dir):)")
 _THERE = re.compile(r"(?P<machine>[A-Za-z0-9_][A-Za-z0-9._@%\[\]-]*):(?P<path>[/~].*)", re.DOTALL)
 
 
@@ -71,6 +72,10 @@ def distribute(
 
 def _image(target: str) -> tuple[Held, bool]:
     """What is meant, and whether a registry may be asked for it."""
+    if (file := _FILES.match(target)) is not None:
+        raise WantedError(
+            f"{target} is no image that an engine holds; {file[1]} names a file or folder here, load it first"
+        )
     try:
         plain = not target.startswith((*IMAGES, REGISTRY, CONTAINER))
         it = held(f"docker-daemon:{target}" if plain else target)

@@ -242,6 +242,8 @@ class _Work:
         assert wanted.id is not None
         if engine.id == wanted.id:
             return replace(done, digest=wanted.id)
+        if not _may_be_given(self.it.name):
+            return replace(done, digest=wanted.id)
         argv = images.tag(engine.program, wanted.id, self.it.name)
         done = replace(done, digest=wanted.id, argv=((done.machine, argv),), note=f"named {self.it.name}")
         if not self.hands.dry:
@@ -321,9 +323,11 @@ class _Work:
                 raise TransferError(f"the disk is too small: {room.said}", "Room")
             kept = max(least - came, 0)
             spool = int(has["spool"] or 0) - (room.needed.count if has["one"] else 0)
-            send = {"argv": list(save), "layers": list(wanted.layers), "held": there, "have": has["have"]}
-            whole = max(least - came, 0) if lacking is not None else None
-            return send, {"argv": list(load), "keep": spool >= kept, "check": list(check)}, whole
+            keep = spool >= kept
+            have = has["have"] if keep else {}  # without room for more, what came before has to go
+            send = {"argv": list(save), "layers": list(wanted.layers), "held": there, "have": have}
+            whole = (kept if keep else least) if lacking is not None else None
+            return send, {"argv": list(load), "keep": keep, "check": list(check)}, whole
 
         assert wanted.id is not None
         take = {"do": "take-image", "id": wanted.id.partition(":")[2], "store": target.store}
@@ -332,7 +336,7 @@ class _Work:
     def verified(self, done: Carried, wanted: Engine) -> Carried:
         """What the engine over there says that it holds now, and under which name."""
         engine = looked(self.it.name, done.machine, self.hands, (self.engines[done.machine].program,))
-        if wanted.id in engine.others and engine.id != wanted.id and not self.it.name.startswith("sha256:"):
+        if wanted.id in engine.others and engine.id != wanted.id and _may_be_given(self.it.name):
             self.run(done.machine, images.tag(engine.program, wanted.id or "", self.it.name), 30.0)
             engine = replace(engine, id=wanted.id)
         self.engines[done.machine] = engine
@@ -342,6 +346,11 @@ class _Work:
             other = "the same layers; the engine wrote their description in its own form"
             return replace(done, digest=engine.id, note="; ".join(filter(None, (done.note, other))))
         return replace(done, problem=f"what came is not what was sent: {engine.id}, not {wanted.id}")
+
+
+def _may_be_given(name: str) -> bool:
+    """Whether an image can be named so; a digest is what it is."""
+    return "@" not in name and not name.startswith("sha256:")
 
 
 def _lacking(wanted: Engine, there: int) -> Bytes | None:

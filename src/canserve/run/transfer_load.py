@@ -28,7 +28,7 @@ from canserve.run.transfer_take import (
     take_files,
     told_by,
 )
-from canserve.run.transfer_wire import Failed, In, order, say, write_all
+from canserve.run.transfer_wire import Cut, Failed, In, order, say, write_all
 
 SPOOLED = 1 << 20
 """Bytes from which on a member of an archive is kept for going on with after a cut."""
@@ -60,6 +60,8 @@ class Spool:
         write_all(self.load.fileno(), info.tobuf(tarfile.GNU_FORMAT))
         self.left, self.padding = info.size, -info.size % 512
         at = int(told["at"])
+        if at and not self.keep:
+            raise Cut("what was kept had to make room: again from the beginning")
         if self.keep and info.size >= SPOOLED:
             path = self.path(info.name, info.size)
             self.file = open(path, "r+b" if at else "wb", buffering=0)  # noqa: SIM115 - closed by ``end``

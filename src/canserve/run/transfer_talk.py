@@ -78,7 +78,6 @@ class Far:
         )
         way = ("/bin/sh",) if route is None else ssh.shell(route, Limits().connect, control_socket())
         self._talk = tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``close``
-        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.process = subprocess.Popen(  # noqa: S603 - argv comes from ``commands``
             way,
             stdin=subprocess.PIPE,
