@@ -106,7 +106,7 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
     opened = open_target(target, means)
     if isinstance(opened, Missing):
         return Reading(target, opened, options.web.cost)
-    found = discover(opened.tree, sought, opened.outside, opened.wanted)
+    found = discover(opened.tree, sought, opened.outside, opened.wanted, opened.config)
     if isinstance(found, Missing):
         return Reading(target, found, options.web.cost, opened.notes)
     build = _read(printable(target.strip()), opened, found, want, options)

@@ -12,7 +12,9 @@ from canserve.probes.discover.candidates import Candidate, candidates
 from canserve.probes.discover.environment import Environment, Located, Outside
 from canserve.probes.discover.look import Look
 from canserve.probes.discover.metadata import Metadata, literal_version, of_checkout, read_metadata
+from canserve.probes.discover.started import prefix_of, started_first
 from canserve.probes.discover.survey import Survey, survey
+from canserve.trees.image.manifest import Config
 from canserve.trees.names import below
 from canserve.trees.tree import Hole, Tree
 from canserve.trees.view import Part, joined
@@ -103,30 +105,39 @@ class Found:
 
 
 def discover(
-    tree: Tree, engines: Sequence[Engine], outside: Outside | None = None, wanted: str | None = None
+    tree: Tree,
+    engines: Sequence[Engine],
+    outside: Outside | None = None,
+    wanted: str | None = None,
+    config: Config | None = None,
 ) -> Found | Missing:
     """The engine that this tree would run; Missing when there is none, or none that is certain.
 
     ``outside`` opens folders of this machine that an environment names; None where the tree is a copy of
-    another machine's files. ``wanted``: only the engine of this name. An engine that is others' library is
+    another machine's files. ``wanted``: only the engine of this name. ``config``: of an image, which says what of
+    several environments is started. An engine that is others' library is
     looked for only where there certainly is none of those others.
     """
     sought = [engine for engine in engines if wanted in {None, engine.name}]
     for libraries in (False, True):
         group = [engine for engine in sought if (engine.name in LIBRARIES) is libraries]
-        found = _look_for(group, tree, outside) if group else None
+        found = _look_for(group, tree, outside, config) if group else None
         if found is not None:
             return found
     return _nowhere(tree, sought, wanted)
 
 
-def _look_for(sought: Sequence[Engine], tree: Tree, outside: Outside | None) -> Found | Missing | None:
+def _look_for(
+    sought: Sequence[Engine], tree: Tree, outside: Outside | None, config: Config | None
+) -> Found | Missing | None:
     """The first of these engines; Missing where that is not certain, None where there certainly is none."""
     look = Look(tree)
     walked = survey(tree, {engine.package for engine in sought}, _marks(sought))
     found, troubles = candidates(look, walked, sought, None if walked.root_file_system else outside)
     if not found:
         return _nothing(walked, troubles, sought)
+    if len(found) > 1:
+        found = started_first(found, prefix_of(tree, config, {engine.package for engine in sought}), config)
     best, *others = found
     if best.stray and (blocked := troubles.get(best.engine.name)):
         why = f"{blocked.why}; the source tree in {best.located.package} may be another one"
