@@ -105,7 +105,8 @@ def _ended(reading: Reading) -> bool:
 def _of_a_request(found: Found) -> bool:
     """Whether an error behind the start ended one request and not the server.
 
-    It stands in the outermost process, and either requests were answered after it, or no process within gave up.
+    It stands in the outermost process, and requests were answered after it, or no process within failed or gave up,
+    or one did of its own: then that is what ended the server.
     """
     reading, signature = found.reading, found.event.signature
     if found.depth > 0 or found.role == "consequence":
@@ -114,9 +115,13 @@ def _of_a_request(found: Found) -> bool:
         return False
     if found.event.line.number < reading.served_until:
         return True
-    inner = any(process.depth > 0 for process in reading.processes.values())
+    inner = {who for who, process in reading.processes.items() if process.depth > 0}
     given_up = any(e.signature and e.signature.role == "consequence" for e in reading.events)
-    return inner and not given_up
+    return bool(inner) and (not given_up or any(_ends(e) and e.line.who in inner for e in reading.events))
+
+
+def _ends(event: Event) -> bool:
+    return event.signature is None or event.signature.role in ("cause", "symptom")
 
 
 def _seconds(at: Moment, since_start: bool) -> float:
