@@ -22,13 +22,15 @@ echo "token ${SERVE_TOKEN:-none} variable ${SERVE_VARIABLE:-none}"
 port=
 while [ $# -gt 0 ]; do case $1 in --port) port=$2;; --fail) echo "ValueError: no such model" >&2; exit 7;; esac; shift; done
 exec python3 -c '
-import os, signal, socket, subprocess, sys, time
-from multiprocessing import shared_memory
-held = shared_memory.SharedMemory(create=True, size=4096)
+import mmap, os, socket, subprocess, sys, time
+name = f"psm_canserve_{os.getpid()}"  # as collective libraries hold it: nobody removes it with the process
+handle = os.open(f"/dev/shm/{name}", os.O_CREAT | os.O_RDWR)
+os.ftruncate(handle, 4096)
+held = mmap.mmap(handle, 4096)
 child = subprocess.Popen(["sleep", "100000"])
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(8)
-print("ready on", sys.argv[1], "memory", held.name, flush=True)
+print("ready on", sys.argv[1], "memory", name, flush=True)
 time.sleep(100000)
 ' "$port"
 """

@@ -247,6 +247,39 @@ def test_ctrl_c_at_any_moment_leaves_nothing(here: Here, moment: float) -> None:
     assert here.left() == set()
 
 
+def test_logs_that_are_followed_end_with_who_follows(here: Here) -> None:
+    up, _ = here.asked("up", here.plan())
+    log = here.state / up["run"] / "0" / "log"
+    following = subprocess.Popen(
+        [COMMAND, "logs", "-f", "--state", str(here.state)], env=here.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert following.stdout is not None
+    lines = iter(following.stdout.readline, "")
+    assert any("ready on" in line for line in lines)
+    with log.open("a") as writing:
+        writing.write("a later line\n")
+    assert next(lines) == "local rank 0 | a later line\n"
+
+    def readers() -> list[Path]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == b"tail" and str(log).encode() in words:
+                found.append(entry)
+        return found
+
+    assert readers()
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=20)
+    assert within(5, lambda: not readers())
+    here.asked("down", up["run"])
+    assert here.left() == set()
+
+
 def test_kill_9_of_the_operator_and_down_from_another_process(here: Here) -> None:
     starting = here.begin(here.plan(), "--wait", "60")
     assert within(20, lambda: any(one.startswith("process ") for one in here.left()))

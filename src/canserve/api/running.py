@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -243,7 +244,7 @@ class Line:
     text: str
 
 
-def logs(found: Found, tail: int, follow: bool = False) -> Iterator[Line]:
+def logs(found: Found, tail: int, follow: bool = False) -> Generator[Line, None, None]:
     """What its processes wrote: the last lines of each, by number; then, where it is followed, as they come."""
     from canserve.run.following import lines
 
@@ -253,9 +254,10 @@ def logs(found: Found, tail: int, follow: bool = False) -> Iterator[Line]:
         else {n: one["ranks"] for n, one in enumerate(found.entry.told["processes"])}
     )
     program = found.program or "docker"
-    for one, text in lines(found.running, routes(found.nodes), program, tail, follow):
-        told = one.ranks or ",".join(map(str, ranks.get(one.process, ())))
-        yield Line(one.process, told, one.machine, text)
+    with closing(lines(found.running, routes(found.nodes), program, tail, follow)) as read:
+        for one, text in read:
+            told = one.ranks or ",".join(map(str, ranks.get(one.process, ())))
+            yield Line(one.process, told, one.machine, text)
 
 
 def one_of(sought: Sought, journal: Journal, options: Options | None = None) -> Found:

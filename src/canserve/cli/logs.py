@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import click
@@ -42,7 +43,8 @@ def command(**chosen: Any) -> int:
         with Progress(chosen["quiet"]):
             programs = ("podman",) if chosen["podman"] else ()
             found = one_of(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
-        for line in logs(found, chosen["tail"], chosen["follow"]):
-            who = f"rank {line.ranks}" if line.ranks else f"process {line.process}"
-            emit(f"{visible(line.machine)} {who} | {visible(line.text, 8000)}\n")
+        with closing(logs(found, chosen["tail"], chosen["follow"])) as lines:  # what reads them ends, too
+            for line in lines:
+                who = f"rank {line.ranks}" if line.ranks else f"process {line.process}"
+                emit(f"{visible(line.machine)} {who} | {visible(line.text, 8000)}\n")
     return 0 if found.running else 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from canserve.commands import reading
 from canserve.commands.ssh import Route
 from canserve.subjects.deployment import Running
-from canserve.transport.pouring import PourError, poured
+from canserve.transport.pouring import Poured, PourError, poured
 from canserve.trees.fanout import fanout
 
 LONGEST = 8000
@@ -23,7 +23,7 @@ Told = tuple[Running, str]
 
 def lines(
     running: Sequence[Running], routes: Mapping[str, Route], program: str, tail: int, follow: bool
-) -> Iterator[Told]:
+) -> Generator[Told, None, None]:
     """The last lines of each process, process by process; or, followed, of all as they come, until interrupted."""
 
     def argv(one: Running) -> tuple[str, ...]:
@@ -35,32 +35,68 @@ def lines(
         read = fanout(lambda one: list(_read(one, routes.get(one.machine), argv(one), _SECONDS)), running)
         yield from (line for each in read for line in each)
         return
-    told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
-    for one in running:
+    following = _Following()
+    threads = [
         threading.Thread(
-            target=_pass_on, args=(one, routes.get(one.machine), argv(one), told), daemon=True
-        ).start()
-    open_ones = len(running)
-    while open_ones:
-        line = told.get()
-        if line is None:
-            open_ones -= 1
-        else:
-            yield line
+            target=following.pass_on, args=(one, routes.get(one.machine), argv(one)), daemon=True
+        )
+        for one in running
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        left = len(threads)
+        while left:
+            line = following.told.get()
+            left -= line is None
+            if line is not None:
+                yield line
+    finally:
+        following.end()
+        for thread in threads:
+            thread.join(2)
 
 
-def _pass_on(
-    one: Running, route: Route | None, argv: tuple[str, ...], told: queue.SimpleQueue[Told | None]
-) -> None:
-    for line in _read(one, route, argv, _DAYS):
-        told.put(line)
-    told.put(None)
+class _Following:
+    """Several logs, read at the same time, until it is ended."""
+
+    def __init__(self) -> None:
+        self.told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._ends: list[Callable[[], None]] = []
+        self._ended = False
+
+    def pass_on(self, one: Running, route: Route | None, argv: tuple[str, ...]) -> None:
+        """The lines of one, and None behind them."""
+        for line in _read(one, route, argv, _DAYS, self._opened):
+            self.told.put(line)
+        self.told.put(None)
+
+    def _opened(self, stream: Poured) -> None:
+        with self._lock:
+            self._ends.append(stream.end)
+            if self._ended:
+                stream.end()
+
+    def end(self) -> None:
+        """End the commands that read, here and over there."""
+        with self._lock:
+            self._ended = True
+            for end in self._ends:
+                end()
 
 
-def _read(one: Running, route: Route | None, argv: tuple[str, ...], seconds: float) -> Iterator[Told]:
+def _read(
+    one: Running,
+    route: Route | None,
+    argv: tuple[str, ...],
+    seconds: float,
+    opened: Callable[[Poured], None] = lambda _: None,
+) -> Iterator[Told]:
     count, rest = 0, b""
     try:
         with poured(route, argv, seconds) as stream:
+            opened(stream)
             while (piece := stream.read(_PIECE)) and (seconds > _SECONDS or count < MOST_BYTES):
                 count += len(piece)
                 *whole, rest = (rest + piece).split(b"\n")

@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -50,7 +50,7 @@ def poured(route: ssh.Route | None, argv: Sequence[str], seconds: float) -> Iter
         with suppress(BrokenPipeError):
             process.stdin.write(script.encode())
             process.stdin.close()
-        yield Poured(process.stdout, mark)
+        yield Poured(process.stdout, mark, lambda: _kill(process))
     finally:
         timer.cancel()
         _kill(process)
@@ -63,8 +63,10 @@ def poured(route: ssh.Route | None, argv: Sequence[str], seconds: float) -> Iter
 class Poured:
     """What the command writes, greetings before it left out."""
 
-    def __init__(self, handle: IO[bytes], mark: str) -> None:
+    def __init__(self, handle: IO[bytes], mark: str, end: Callable[[], None]) -> None:
         self._handle = handle
+        self.end = end
+        """Ends the command, from whichever thread: what is read then comes to its end."""
         self._first = b""
         line = f"{mark}\n".encode()
         seen = b""
