@@ -125,9 +125,8 @@ TRIALS: dict[str, Callable[[], None]] = {
 }
 
 
-def run_kernels(names: list[str], cuda: bool, step: Callable[[str], Any]) -> None:
+def run_kernels(names: list[str], step: Callable[[str], Any]) -> None:
     """One after the other. An exception ends this process; the supervisor then starts another with what is left."""
-    del cuda
     for name in names:
         with step(name) as told:
             try:

@@ -17,6 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 MARK = "canserve-record "
+SIOCGIFADDR = 0x8915
+"""Linux's number of the question for an interface's address."""
 
 
 class Step:
@@ -57,9 +59,7 @@ def interface_address(name: str) -> str | None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
-            found = fcntl.ioctl(
-                asked.fileno(), 0x8915, struct.pack("256s", name[:15].encode())
-            )  # SIOCGIFADDR
+            found = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, struct.pack("256s", name[:15].encode()))
         except OSError:
             return None
     return socket.inet_ntoa(found[20:24])
@@ -188,9 +188,8 @@ def join(task: dict[str, Any], rank: int, local: int) -> tuple[Any, Any]:
             step.more = exchange(store, rank, world)
     with Step(rank, "connect") as step:
         step.more = {"backend": backend}
-        more = (
-            {"device_id": device} if cuda else {}
-        )  # makes the communicator now and not with the first collective
+        # With its device torch makes the communicator now, and not with the first collective.
+        more = {"device_id": device} if cuda else {}
         dist.init_process_group(backend, store=dist.PrefixStore("group", store), rank=rank, world_size=world, timeout=limit, **more)  # fmt: skip
     with Step(rank, "first") as step:
         one = torch.ones(1, device=device)
