@@ -362,7 +362,7 @@ def _undone(it: Prepared, doing: Doing, report: UpReport) -> UpReport:
     """Take away what had begun, and nothing else."""
     one = it.deployment
     if doing.keep:
-        doing.journal.settle(one.run, "failed", f"left standing: {report.why}", now())
+        doing.journal.settle(one.run, "kept", report.why, now())
         return report
     doing.tell("taking away what was started")
     doing.journal.settle(one.run, "stopping", report.why)

@@ -21,7 +21,7 @@ from canserve.store.journal import Entry, Journal
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import PROCESS, STATE, Running, Seen
 
-OPEN = ("starting", "up", "stopping", "left")
+OPEN = ("starting", "up", "kept", "stopping", "left")
 """States of the journal in which something may be on machines."""
 
 

@@ -51,7 +51,8 @@ class Entry:
     run: str
     began: str
     state: str
-    """``starting``, ``up``, ``failed``, ``stopping``, ``down``, ``left``: not everything could be taken away."""
+    """``starting``, ``up``, ``failed``, ``kept``: it failed and was left standing, ``stopping``, ``down``,
+    ``left``: not everything could be taken away."""
     why: str
     ended: str | None
     told: Mapping[str, Any]
