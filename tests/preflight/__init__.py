@@ -1,0 +1,1 @@
+"""Preflight: over records, and with a real torch."""
