@@ -341,9 +341,9 @@ def _awaited(it: Prepared, doing: Doing) -> UpReport:
     ports = () if where is None else (where[1],)
     end = time.monotonic() + doing.wait
     while True:
-        if doing.stop.asked:
-            return UpReport(it, "interrupted", "interrupted")
         seen = _look(it, ports)
+        if doing.stop.asked:  # also while it was looked at: whoever pressed Ctrl-C wants it gone, up or not
+            return UpReport(it, "interrupted", "interrupted")
         if (ended := _ended(seen)) is not None:
             machine = next(each.machine for each in seen if any(one.alive is False for one in each.running))
             return UpReport(it, "failed", f"{machine}: {ended}", f"canserve logs {it.deployment.run}", seen)
