@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Bring an image and weights to machines, so that all of them can serve.
+    """Bring an image and weights to all machines that are to serve.
 
     From whichever machine holds them, straight over the network of the cluster file where there is one, else through this
     machine; only the layers and files that differ; on after a cut; each verified by its digest where it arrived. Needs
