@@ -14,6 +14,7 @@ import struct
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -56,11 +57,14 @@ class Blob:
     kind: str
     annotations: dict[str, str] = field(default_factory=dict)
     digest: str = ""
+    unpacked: str = ""
+    """Digest of the layer's archive before it was packed."""
     size: int = 0
 
     def seal(self) -> Blob:
         with self.path.open("rb") as handle:
             self.digest = f"sha256:{hashlib.file_digest(handle, 'sha256').hexdigest()}"
+        self.unpacked = archive_digest(self.path)
         self.size = self.path.stat().st_size
         return self
 
@@ -222,14 +226,30 @@ def record(distribution: str, files: Iterable[str], site: str) -> dict[str, Cont
     }
 
 
-def unpacked(path: Path) -> int:
-    """Unpack a layer to the end and look at every member, as every way that pulls has to; its bytes."""
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A packed layer's archive as a stream."""
     with path.open("rb") as handle:
         start = handle.read(4)
         handle.seek(0)
         if start.startswith(b"\x28\xb5\x2f\xfd"):
             stream: Any = zstandard.ZstdDecompressor().stream_reader(handle, read_across_frames=True)
-            with tarfile.open(fileobj=io.BufferedReader(stream, CHUNK), mode="r|") as archive:
-                return sum(each.size for each in archive)
-        with gzip.open(handle) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
-            return sum(each.size for each in archive)
+            yield io.BufferedReader(stream, CHUNK)
+            return
+        with gzip.open(handle) as whole:
+            yield whole  # type: ignore[misc]
+
+
+def archive_digest(path: Path) -> str:
+    """What an image's config calls the layer: the digest of its archive before it was packed."""
+    digest = hashlib.sha256()
+    with opened(path) as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def unpacked(path: Path) -> int:
+    """Unpack a layer to the end and look at every member, as every way that pulls has to; its bytes."""
+    with opened(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        return sum(each.size for each in archive)
