@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,11 +81,25 @@ def cable(folder: Path, mtu: tuple[int, int] = (9000, 9000)) -> Iterator[Cable]:
                 ["link", "set", "lo", "up"],
             ):
                 subprocess.run(["ip", "-n", space, *words], check=True)
+        for space, device in ((two.a, "to-b"), (two.b, "to-a")):
+            _carries(space, device)
         _ssh(two)
         yield two
     finally:
         for space in (two.a, two.b):
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+
+
+def _carries(space: str, device: str) -> None:
+    """Wait until the kernel says so: an interface is told to go up before it is."""
+    for _ in range(100):
+        told = subprocess.run(
+            ["ip", "-n", space, "-o", "link", "show", device], capture_output=True, text=True, check=True
+        )
+        if "state UP" in told.stdout:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{device} did not come up: {told.stdout}")
 
 
 def _ssh(two: Cable) -> None:
