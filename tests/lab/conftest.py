@@ -1,4 +1,4 @@
-"""The lab as fixtures: made once in each test process that needs it, repaired after every test."""
+"""The lab as fixtures: made for each file of tests that needs it, repaired after every test."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def discoverable(lab: Lab) -> None:
     lab.a.docker("run", "-d", "--name", "vllm-head", "--network", "host", RUNNING_TAG, "--port", "8000")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sparks() -> Iterator[Lab]:
-    """One for each test process. Where there can be none, tests skip and say why; in continuous integration they fail."""
+    """One for each file of tests: what one of them leaves on the hosts is nothing to another. Where there can be none, tests skip and say why; in continuous integration they fail."""
     if (why := problem()) is not None:
         if CI:
             pytest.fail(f"no lab: {why}")
@@ -83,7 +83,7 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def founding(sparks: Lab) -> Lab:
     """The lab with the founding case's engines on its head."""
     discoverable(sparks)

@@ -30,7 +30,9 @@ def usual(sparks: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
 
 
 def same(facts: Facts, before: Facts, names: tuple[str, ...] = HARDWARE) -> bool:
-    return {name: facts[name] for name in names} == {name: before[name] for name in names}
+    changed = {name: (facts[name], before[name]) for name in names if facts[name] != before[name]}
+    assert not changed
+    return True
 
 
 def wholly(facts: Facts, before: Facts) -> bool:
