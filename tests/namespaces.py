@@ -120,8 +120,8 @@ def _ssh(two: Cable) -> None:
         f"{ways}Host *\n  IdentityFile {folder}/key\n  IdentitiesOnly yes\n  IdentityAgent none\n"
         f"  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile /dev/null\n  HostKeyAlias box\n"
         "  StrictHostKeyChecking yes\n"
-        # A connection that were kept open would lead to the namespaces of the test before.
-        f"  ControlMaster no\n  ControlPath {folder}/%C\n"
+        # Short, as sockets have it. A connection that were kept open would lead to the namespaces of the test before.
+        f"  ControlMaster no\n  ControlPath /tmp/{two.a}-%C\n"
     )
     tool = folder / "bin" / "ssh"
     tool.parent.mkdir()
