@@ -11,7 +11,7 @@ import pytest
 from canserve.commands.ssh import Route
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.build import BuildOptions, Reading, read_build
-from canserve.probes.remote_folder import remote_folder
+from canserve.probes.container.naming import remote_folder
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
 from loopback import Loopback, problem, sshd

@@ -268,6 +268,8 @@ def read_wish(flags: Sequence[str]) -> Wish:
 
 def with_routes(options: Options, nodes: Sequence[Node]) -> Options:
     """The same for a new question, with the ways to these machines: what they hold is named by theirs."""
+    if not nodes:
+        return replace(options, recent={})
     from canserve.probes.live import routes
 
     return replace(options, routes={**options.routes, **routes(nodes)}, recent={})
@@ -286,7 +288,6 @@ def by_arch(
 
 def open_build(target: str, want: Want, options: Options, arch: str | None) -> Reading:
     """Read one build for a question. What cannot be read is Missing in the reading."""
-    from canserve.engines.transformers.table import read_table
     from canserve.index import transformers_table
     from canserve.probes.build import BuildOptions
     from canserve.probes.build import read_build as read
@@ -297,7 +298,6 @@ def open_build(target: str, want: Want, options: Options, arch: str | None) -> R
         arch=arch,
         cpu_named=options.arch is not None,
         table=transformers_table(),
-        read_table=read_table,
         tell=partial(say, options),
         routes=options.routes,
         recent=options.recent,

@@ -79,16 +79,35 @@ NAMES = ("vllm", "sglang", "lmdeploy", "tensorrt-llm", "llama.cpp", "transformer
 
 def engines() -> tuple[Engine, ...]:
     """The readers of all engines, in the order of ``NAMES``."""
-    from canserve.engines.hf import HuggingFace
-    from canserve.engines.llamacpp import LlamaCpp
-    from canserve.engines.lmdeploy import LMDeploy
-    from canserve.engines.sglang import SGLang
-    from canserve.engines.tensorrt_llm import TensorRTLLM
-    from canserve.engines.vllm import VLLM
-
-    return (VLLM(), SGLang(), LMDeploy(), TensorRTLLM(), LlamaCpp(), HuggingFace())
+    return tuple(engine for name in NAMES if (engine := engine_named(name)) is not None)
 
 
 def engine_named(name: str) -> Engine | None:
-    """The engine of that name, if there is one."""
-    return next((engine for engine in engines() if engine.name == name), None)
+    """The engine of that name, if there is one; the readers of the others are not loaded."""
+    match name:
+        case "vllm":
+            from canserve.engines.vllm import VLLM
+
+            return VLLM()
+        case "sglang":
+            from canserve.engines.sglang import SGLang
+
+            return SGLang()
+        case "lmdeploy":
+            from canserve.engines.lmdeploy import LMDeploy
+
+            return LMDeploy()
+        case "tensorrt-llm":
+            from canserve.engines.tensorrt_llm import TensorRTLLM
+
+            return TensorRTLLM()
+        case "llama.cpp":
+            from canserve.engines.llamacpp import LlamaCpp
+
+            return LlamaCpp()
+        case "transformers":
+            from canserve.engines.hf import HuggingFace
+
+            return HuggingFace()
+        case _:
+            return None

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from canserve.commands.ssh import Route
-from canserve.engines import Engine, engines
+from canserve.engines import NAMES, Engine, engine_named, engines
 from canserve.engines.sources import Sources
-from canserve.engines.transformers import merge, read_table
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.build_target import TABLE_FILES, Means, Opened, open_target
 from canserve.probes.discover import Found, discover
@@ -32,6 +31,13 @@ ReadTable = Callable[[Sources, str], Fact[TransformersTable]]
 
 def _quiet(message: str) -> None:
     del message
+
+
+def read_table(sources: Sources, version: str) -> Fact[TransformersTable]:
+    """What one installation of transformers offers, by its own files; most builds need no such look."""
+    from canserve.engines.transformers import read_table as read
+
+    return read(sources, version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ def read_build(target: str, want: Want, options: BuildOptions | None = None) -> 
 def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
     assert options.web is not None
     assert options.config is not None
-    sought = engines() if options.engines is None else options.engines
+    sought = _sought(target) if options.engines is None else options.engines
     place = Place(options.web, options.cache, options.tell)
     whole = want.deep or want.architectures is None
     means = Means(
@@ -111,6 +117,13 @@ def _reading(target: str, want: Want, options: BuildOptions) -> Reading:
         return Reading(target, found, options.web.cost, opened.notes)
     build = _read(printable(target.strip()), opened, found, want, options)
     return Reading(target, build, options.web.cost, opened.notes + found.notes)
+
+
+def _sought(target: str) -> tuple[Engine, ...]:
+    """The readers that may be needed: all of them, unless the user names a release (``vllm==0.17.1``)."""
+    name, named, _ = target.strip().partition("==")
+    engine = engine_named(name) if named and name in NAMES else None
+    return engines() if engine is None else (engine,)
 
 
 def _read(subject: str, opened: Opened, found: Found, want: Want, options: BuildOptions) -> Build:
@@ -200,6 +213,8 @@ def _table(
     own = options.read_table(sources, installed.value)
     if isinstance(own, Missing) or isinstance(shipped, Missing):
         return own
+    from canserve.engines.transformers import merge
+
     return Known(merge([own.value, shipped.value]), own.evidence + shipped.evidence)
 
 

@@ -18,9 +18,15 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from canserve.commands.ssh import Route
 from canserve.engines import LIBRARIES, Engine
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
-from canserve.probes.container.naming import LOCAL, Held, NamingError, held
+from canserve.probes.container.naming import (
+    LOCAL,
+    Held,
+    NamingError,
+    RemoteFolder,
+    held,
+    remote_folder,
+)
 from canserve.probes.discover.environment import Outside
-from canserve.probes.remote_folder import RemoteFolder, remote_folder
 from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.folder import FolderTree
 from canserve.trees.image import SCHEMES

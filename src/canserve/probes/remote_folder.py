@@ -7,17 +7,14 @@ Nothing is written or started there but tar and the program that passes its outp
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
-from posixpath import normpath
 
 from canserve.commands import folders
 from canserve.facts import Cause, Evidence, Missing
 from canserve.probes.container.areas import Area, further_areas, keep
-from canserve.probes.container.naming import Held
+from canserve.probes.container.naming import Held, RemoteFolder
 from canserve.probes.container.way import Way
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
@@ -36,26 +33,6 @@ MOST = 64 << 30
 SECONDS = 100
 ROUNDS = 3
 _NO_PYTHON = 3
-_TARGET = re.compile(r"(?P<machine>[A-Za-z0-9_][A-Za-z0-9._@%\[\]-]*):(?P<path>/(?!/).*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFolder:
-    """A folder, and where it lies."""
-
-    subject: str
-    """As the user wrote it."""
-    machine: str
-    path: str
-    """Without the slash at its beginning."""
-
-
-def remote_folder(target: str) -> RemoteFolder | None:
-    """What ``MACHINE:/PATH`` stands for; None: the target is something else."""
-    found = _TARGET.fullmatch(target)
-    if found is None or not found["path"].isprintable():
-        return None
-    return RemoteFolder(target, found["machine"], normpath(found["path"]).lstrip("/"))
 
 
 def open_remote_folder(it: RemoteFolder, packages: frozenset[str], way: Way) -> ImageTree | Missing:

@@ -2,13 +2,14 @@
 
 ``container://NAME[@MACHINE]``: a container, running or not, of docker or podman. ``docker-daemon:IMAGE[@MACHINE]``,
 and ``docker://IMAGE@MACHINE``: an image of docker. ``podman:IMAGE[@MACHINE]``, ``containers-storage:IMAGE[@MACHINE]``:
-an image of podman. MACHINE: ``local``, or how ssh reaches it; without it this machine is meant.
+an image of podman. ``MACHINE:/PATH``: a folder there. MACHINE: ``local``, or how ssh reaches it; without it this machine is meant.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from posixpath import normpath
 
 CONTAINER = "container://"
 REGISTRY = "docker://"
@@ -75,3 +76,25 @@ def _checked(it: Held, form: re.Pattern[str]) -> Held:
     if not _MACHINE.fullmatch(it.machine):
         raise NamingError("what follows the @ is no machine: local, or an ssh destination")
     return it
+
+
+_TARGET = re.compile(r"(?P<machine>[A-Za-z0-9_][A-Za-z0-9._@%\[\]-]*):(?P<path>/(?!/).*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFolder:
+    """A folder, and where it lies."""
+
+    subject: str
+    """As the user wrote it."""
+    machine: str
+    path: str
+    """Without the slash at its beginning."""
+
+
+def remote_folder(target: str) -> RemoteFolder | None:
+    """What ``MACHINE:/PATH`` stands for; None: the target is something else."""
+    found = _TARGET.fullmatch(target)
+    if found is None or not found["path"].isprintable():
+        return None
+    return RemoteFolder(target, found["machine"], normpath(found["path"]).lstrip("/"))
