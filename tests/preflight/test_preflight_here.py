@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,48 +154,31 @@ def traffic(space: str) -> int:
     return int(json.loads(named.stdout)[0]["stats64"]["tx"]["bytes"])
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_whoever_ends_the_command_ends_everything(own: str, two: Cable, how: signal.Signals) -> None:
-    """While one rank waits for a second that never comes; nothing but the deadline would end it."""
+@contextmanager
+def waiting(own: str, two: Cable) -> Iterator[subprocess.Popen[bytes]]:
+    """A preflight whose ranks wait for each other in vain, both of them running."""
     two.run("a", "ip", "route", "add", "blackhole", "10.77.0.2/32")
-    command = [
-        COMMAND,
-        "machine",
-        str(two.cluster()),
-        "--preflight",
-        "--in",
-        own,
-        "--step-seconds",
-        "60",
-        "-q",
-    ]
-    started = subprocess.Popen(command, env={**os.environ, "PATH": two.path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    words = ["machine", str(two.cluster()), "--preflight", "--in", own, "--step-seconds", "60", "-q"]
+    started = subprocess.Popen([COMMAND, *words], env={**os.environ, "PATH": two.path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     try:
         assert wait_for(lambda: len([x for x in left(own) if "canserve_preflight.py rank" in x]) == 2)
-        started.send_signal(how)
-        assert gone(f"{own}/bin/python3")
-        started.wait(10)
+        yield started
     finally:
         started.kill()
         started.wait()
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_whoever_ends_the_command_ends_everything(own: str, two: Cable, how: signal.Signals) -> None:
+    """While one rank waits for a second that never comes; nothing but the deadline would end it."""
+    with waiting(own, two) as started:
+        started.send_signal(how)
+        assert gone(f"{own}/bin/python3")
+        started.wait(10)
+
+
 def test_a_connection_that_is_cut_ends_everything(own: str, two: Cable) -> None:
-    two.run("a", "ip", "route", "add", "blackhole", "10.77.0.2/32")
-    command = [
-        COMMAND,
-        "machine",
-        str(two.cluster()),
-        "--preflight",
-        "--in",
-        own,
-        "--step-seconds",
-        "60",
-        "-q",
-    ]
-    started = subprocess.Popen(command, env={**os.environ, "PATH": two.path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    try:
-        assert wait_for(lambda: len([x for x in left(own) if "canserve_preflight.py rank" in x]) == 2)
+    with waiting(own, two):
         for folder in Path("/proc").iterdir():
             try:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace")
@@ -203,9 +187,6 @@ def test_a_connection_that_is_cut_ends_everything(own: str, two: Cable) -> None:
             if f"-F\0{two.folder}/config" in words and folder.name.isdigit():
                 os.kill(int(folder.name), signal.SIGKILL)
         assert gone(f"{own}/bin/python3")
-    finally:
-        started.kill()
-        started.wait()
 
 
 def test_dry_run_prints_it_and_starts_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from canserve.facts import Cause, Known, Missing
 from canserve.probes.live import Way, jumps
 from canserve.probes.machine import (
-    MAX_BYTES,
     MachineError,
     parse_cluster,
     read_cluster,
@@ -19,6 +18,7 @@ from canserve.probes.machine import (
     read_machines,
     read_nodes,
 )
+from canserve.probes.toml_file import MAX_BYTES
 from canserve.subjects.cluster import Cluster
 
 

@@ -26,7 +26,6 @@ says where the stated facts come from. A node with an ``address`` is looked at, 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -37,13 +36,12 @@ from typing import Any
 
 from canserve.facts import Evidence, Fact, Known
 from canserve.probes.live import Way, look_at
+from canserve.probes.toml_file import file_bytes, parsed
 from canserve.rules.machines import FIELDS, PREFIX, every_name, names, profile, unstated
 from canserve.subjects.cluster import Cluster, Node
 from canserve.subjects.machine import Machine
 
 SUFFIX = ".toml"
-MAX_BYTES = 1 << 20
-"""Largest cluster file that is read, in bytes."""
 MAX_NODES = 1000
 MAX_TEXT = 255
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -127,23 +125,12 @@ def _named_apart(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 def read_cluster(path: Path) -> Cluster:
     """The machines of a cluster file. Raises MachineError: unreadable, malformed, or contradicting itself."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise MachineError(f"{path}: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise MachineError(f"{path}: larger than {MAX_BYTES} bytes")
-    return parse_cluster(data, str(path))
+    return parse_cluster(file_bytes(path, MachineError), str(path))
 
 
 def parse_cluster(data: bytes, name: str) -> Cluster:
     """A cluster from the bytes of its file. Raises MachineError."""
-    try:
-        text = data.decode("utf-8")
-        table = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise MachineError(f"{name}: not TOML: {_plain(error)}") from error
+    text, table = parsed(data, name, MachineError)
     return _Reading(name, text).cluster(table)
 
 

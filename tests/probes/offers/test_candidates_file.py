@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from canserve.probes.offers.candidates_file import (
-    MAX_BYTES,
     CandidatesFileError,
     parse_candidates,
     read_candidates_file,
 )
+from canserve.probes.toml_file import MAX_BYTES
 from canserve.rules.hubs import Hub
 
 GOOD = b"""

@@ -18,7 +18,6 @@ asked by ``--search``, instead of the public ones; ``kind`` is the form in which
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -27,10 +26,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from canserve.plan.offers.offer import Offer
+from canserve.probes.toml_file import file_bytes, parsed
 from canserve.rules.hubs import KINDS, Hub
 from canserve.trees.names import printable
 
-MAX_BYTES = 1 << 20
 MAX_ENTRIES = 1000
 _KEYS = {"candidate": ("build", "tags", "note"), "hub": ("kind", "address", "registry")}
 
@@ -50,22 +49,12 @@ class CandidatesFile:
 
 def read_candidates_file(path: Path) -> CandidatesFile:
     """The file. Raises CandidatesFileError: unreadable, malformed, or of an unknown form."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise CandidatesFileError(f"{path}: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise CandidatesFileError(f"{path}: larger than {MAX_BYTES} bytes")
-    return parse_candidates(data, str(path))
+    return parse_candidates(file_bytes(path, CandidatesFileError), str(path))
 
 
 def parse_candidates(data: bytes, name: str) -> CandidatesFile:
     """The same from its bytes. Raises CandidatesFileError."""
-    try:
-        told = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CandidatesFileError(f"{name}: {printable(str(error), 200)}") from error
+    _, told = parsed(data, name, CandidatesFileError)
     for key in told:
         if key not in _KEYS:
             raise CandidatesFileError(f"{name}: {_unknown(key, tuple(_KEYS), 'table')}")
