@@ -106,7 +106,7 @@ def test_a_plan_says_what_to_expect(tmp_path: Path) -> None:
     plans = canserve.plan(
         "examples/founding/model", canserve.Asked(on=("2xprofile:dgx-spark",), builds=("vllm==0.17.1",))
     )
-    from canserve.api.verifying import expected_of
+    from canserve.api.promised import expected_of
     from canserve.facts import Known
     from canserve.render.plan_structure import plans_output
     from canserve.render.structure import to_json

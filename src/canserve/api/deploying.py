@@ -7,13 +7,13 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from canserve.api import Options, SpecError
+from canserve.api import Options, SpecError, promised
 from canserve.api.planning import Asked, plan
 from canserve.api.sites import kept, named, real, site, with_addresses
 from canserve.facts import Missing
@@ -80,6 +80,8 @@ class Prepared:
     """Those of the deployment, the head first; then those on the way to them."""
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    promise: Mapping[str, Any] | None = None
+    """What the plan promises of speed, as the journal keeps it for ``verify``."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ def prepare(spec: str, wishes: UpWishes, options: Options | None = None) -> Prep
         state=_absolute(wishes.state, "the folder of claims"),
     )
     notes = (*start.notes, *_notes(deployment, wishes))
-    return Prepared(deployment, nodes, starting(deployment), notes)
+    return Prepared(deployment, nodes, starting(deployment), notes, promised.kept(chosen))
 
 
 def operator() -> str:
@@ -283,6 +285,7 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     told = {
         "model": one.model, "build": one.build, "engine": one.engine, "program": one.program, "state": one.state,
         "operator": one.operator, "machines": kept(it.nodes), "held": it.machines, "endpoint": endpoint(one),
+        "promise": it.promise,
         "processes": [{"host": each.host, "ranks": each.ranks} for each in one.processes],
     }  # fmt: skip
     doing.journal.begin(one.run, now(), told)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import SpecError
+from canserve.api.promised import expected_of
 from canserve.checks.served import CHECKS, rates
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
-from canserve.memory.quantity import Quantity
+from canserve.facts import Fact, Known
 from canserve.plan.file import MAX_BYTES, PlanError, read_plans
-from canserve.plan.plan import Plan
 from canserve.subjects.served import Expected, Served, Speeds
 from canserve.trees.secret import Secret
 from canserve.verdict import Finding, Skipped, Verdict, worst
@@ -186,46 +185,3 @@ def _expected(path: Path) -> Fact[Expected]:
     if not plans.plans:
         raise SpecError(f"--plan {path}: it holds no plan", "canserve plan ... --save FILE writes one")
     return expected_of(plans.plans[0], str(path))
-
-
-def expected_of(plan: Plan, name: str) -> Fact[Expected]:
-    """What one plan promises of speed and formats."""
-    speed = plan.speed
-    if isinstance(speed, Missing):
-        return Missing(Cause.UNAVAILABLE, f"the plan states no speed: {speed.why}", speed.evidence, speed.ask)
-    look = Evidence(name, "decode_tok_s, decode_bound_tok_s", speed.value.decode.why)
-    return Known(
-        Expected(
-            _three(speed.value.decode),
-            speed.value.decode_bound,
-            _three(speed.value.prefill),
-            speed.value.limit,
-            len({rank.machine for rank in plan.placement.ranks}),
-            plan.parallel.tp,
-            sum(plan.placement.layers),
-            plan.model,
-            frozenset(_wants(plan)),
-            plan.parallel.dp,
-        ),
-        (look,),
-    )
-
-
-def _three(quantity: Quantity) -> tuple[float, float, float]:
-    return quantity.value, quantity.low, quantity.high
-
-
-def _wants(plan: Plan) -> Iterator[str]:
-    """What its options and flags ask for."""
-    flags = [word for process in _processes(plan) for word in process if word.startswith("--")]
-    names = {word.lstrip("-").partition("=")[0].replace("-", "_") for word in (*flags, *plan.options)}
-    if any("tool" in name and "parser" in name for name in names):
-        yield "tools"
-    if any("reasoning" in name and "parser" in name for name in names):
-        yield "reasoning"
-    if plan.options.get("load_format") == "dummy":
-        yield "dummy"
-
-
-def _processes(plan: Plan) -> list[tuple[str, ...]]:
-    return [process.argv for process in plan.start.value.processes] if isinstance(plan.start, Known) else []
