@@ -15,9 +15,9 @@ from reports import build, hostile_report, model, no_report, report, unknown_rep
 from canserve.api import Options
 from canserve.api.machines import machines
 from canserve.facts import Cause, Missing
-from canserve.render import structure
+from canserve.render import structure, subject_structure
 from canserve.render.schemas import SHAPES, schema_text
-from canserve.render.shapes import BuildFactsShape
+from canserve.render.subject_shapes import BuildFactsShape
 from canserve.subjects.build import Build
 
 SHIPPED = Path(structure.__file__).parent / "schema"
@@ -54,11 +54,11 @@ def test_every_kind_of_report_keeps_the_schema() -> None:
 
 def test_builds_models_and_machines_keep_the_schema() -> None:
     gone = Missing(Cause.UNREACHED, "offline")
-    validate("build", structure.build_output("vllm==0.14.0", build()))
-    validate("build", structure.build_output("vllm==0.14.0", gone))
-    validate("model", structure.model_output(model()))
+    validate("build", subject_structure.build_output("vllm==0.14.0", build()))
+    validate("build", subject_structure.build_output("vllm==0.14.0", gone))
+    validate("model", subject_structure.model_output(model()))
     for spec in ("profile:dgx-spark", "a-host"):
-        validate("machine", structure.machine_output(machines(spec, Options(offline=True))))
+        validate("machine", subject_structure.machine_output(machines(spec, Options(offline=True))))
 
 
 def test_every_fact_of_a_build_is_printed() -> None:

@@ -9,7 +9,8 @@ import pytest
 from reports import ARCH, HOSTILE, build, hostile_report, no_report, report, unknown_report, yes_report
 
 from canserve.render.plain import plain
-from canserve.render.structure import build_output, check_output, to_json
+from canserve.render.structure import check_output, to_json
+from canserve.render.subject_structure import build_output
 
 
 def parsed(output: object) -> Any:

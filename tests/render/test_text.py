@@ -19,7 +19,7 @@ from reports import (
 
 from canserve.render.markdown import check_markdown
 from canserve.render.page import Look
-from canserve.render.structure import model_output
+from canserve.render.subject_structure import model_output
 from canserve.render.subject_text import model_text
 from canserve.render.text import check_text
 

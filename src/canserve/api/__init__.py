@@ -11,14 +11,14 @@ from canserve.checks.case import Case, Wish
 from canserve.commands.ssh import Route
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build, Want
-from canserve.subjects.cluster import Node
-from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
 
 if TYPE_CHECKING:
     from canserve.probes.build import Reading
+    from canserve.subjects.cluster import Node
+    from canserve.subjects.machine import Machine
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from canserve.index.runs import Release, column_of, settled
 from canserve.index.since import LISTED, Question, Since, Stretch, left_out, since
 from canserve.index.watched import Indexed
 from canserve.subjects.build import NOT_ASKED, Build
-from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
 from canserve.verdict import Finding, Skipped, Unknown, Yes, word
@@ -23,6 +22,7 @@ from canserve.verdict import Finding, Skipped, Unknown, Yes, word
 if TYPE_CHECKING:
     from canserve.checks.reader import Check
     from canserve.index.shelf import Shelf
+    from canserve.subjects.machine import Machine
 
 MOST = 40
 """Releases of one engine that are judged in full before the best so far is taken."""

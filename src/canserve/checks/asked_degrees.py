@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from canserve.checks.case import Wish
 from canserve.checks.wish import normalized
-from canserve.subjects.parallel import Parallel
+
+if TYPE_CHECKING:
+    from canserve.subjects.parallel import Parallel
 
 TENSOR = ("--tensor-parallel-size", "-tp", "--tp-size", "--tp")
 PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size", "--pp")
@@ -50,6 +53,8 @@ class Named:
             if tp % dp or ep != tp:
                 return None
             tp //= dp
+        from canserve.subjects.parallel import Parallel
+
         return Parallel(tp, pp, dp, tp * dp if self.spread else ep)
 
 

@@ -10,14 +10,14 @@ from packaging.version import Version
 
 from canserve.facts import Cause, Evidence, Fact, Missing
 from canserve.subjects.build import Build
-from canserve.subjects.launch import Start
-from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
-from canserve.subjects.parallel import Device, Parallel, Placement
 
 if TYPE_CHECKING:
     from canserve.layout.judged import Judged
     from canserve.memory.request import Serving
+    from canserve.subjects.launch import Start
+    from canserve.subjects.machine import Machine
+    from canserve.subjects.parallel import Device, Parallel, Placement
 
 NOT_COMPUTED = Missing(
     Cause.UNREACHED, "what its memory holds was not computed", ask="plan it: canserve plan MODEL --on ..."

@@ -38,7 +38,8 @@ def command(target: str, form: str, arch: str | None, whole: bool, deep: bool, *
     canserve build ./venv --format json
     """
     from canserve.api import Options, read_build
-    from canserve.render.structure import build_output, to_json
+    from canserve.render.structure import to_json
+    from canserve.render.subject_structure import build_output
     from canserve.render.subject_text import build_text
 
     with Progress(quietly["quiet"]) as progress:

@@ -185,7 +185,8 @@ def _refuse(wanted: Wanted) -> None:
 
 def _rendered(report: MachinesReport, wanted: Wanted) -> str:
     if wanted.form == "json":
-        from canserve.render.structure import machine_output, to_json
+        from canserve.render.structure import to_json
+        from canserve.render.subject_structure import machine_output
 
         return to_json(machine_output(report))
     from canserve.render.machines_text import machines_text

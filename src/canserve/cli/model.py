@@ -29,7 +29,8 @@ def command(spec: str, form: str, whole: bool, offline: bool, quiet: bool) -> in
     MODEL is a Hub id, a folder, a config.json or a GGUF file. No weights are downloaded.
     """
     from canserve.api import Options, read_model
-    from canserve.render.structure import model_output, to_json
+    from canserve.render.structure import to_json
+    from canserve.render.subject_structure import model_output
     from canserve.render.subject_text import model_text
 
     with Progress(quiet) as progress:

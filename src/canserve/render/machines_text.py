@@ -7,7 +7,7 @@ from canserve.checks.machines.question import ALONE, NOBODY_LOOKED
 from canserve.facts import Known
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.preflight_text import preflight_rows
-from canserve.render.structure import machine_output
+from canserve.render.subject_structure import machine_output
 from canserve.render.subject_text import machine_rows
 from canserve.render.text import findings_rows, skipped_rows
 from canserve.subjects.links import NOT_TRIED

@@ -10,13 +10,8 @@ from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
 from canserve.render.run_shapes import DownShape, StatusShape, UpShape
-from canserve.render.shapes import (
-    BuildShape,
-    CheckListShape,
-    CheckShape,
-    MachineOutputShape,
-    ModelOutputShape,
-)
+from canserve.render.shapes import CheckListShape, CheckShape
+from canserve.render.subject_shapes import BuildShape, MachineOutputShape, ModelOutputShape
 from canserve.render.transfer_shapes import DistributeShape
 from canserve.render.verify_shapes import VerifyShape
 

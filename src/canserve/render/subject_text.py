@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from canserve.facts import Evidence, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
-from canserve.render.shapes import BuildShape, MachineEntryShape, ModelOutputShape
+from canserve.render.subject_shapes import BuildShape, MachineEntryShape, ModelOutputShape
 from canserve.subjects.host import Told
 from canserve.subjects.machine import NOT_LOOKED
 from canserve.subjects.stack import Stack

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
+from typing import TYPE_CHECKING
 
-from canserve.subjects.host import Interface
+if TYPE_CHECKING:
+    from canserve.subjects.host import Interface
+
 
 Address = IPv4Interface | IPv6Interface
 

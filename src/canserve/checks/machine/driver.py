@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from canserve.checks.case import Case
 from canserve.checks.machine.stated import machine_of, read_stated
@@ -13,8 +14,11 @@ from canserve.facts import Known, Missing
 from canserve.rules import cuda as rules
 from canserve.rules.cuda import NO_CUDA, numbers
 from canserve.rules.table import Row, load
-from canserve.subjects.machine import Machine
 from canserve.verdict import No, Unknown, Verdict, Yes
+
+if TYPE_CHECKING:
+    from canserve.subjects.machine import Machine
+
 
 CONTAINERS = ("image", "container")
 """Origins that may bring NVIDIA's compatibility package, which stands in for a newer driver."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from canserve.checks.case import Case
 from canserve.checks.machine.stated import machine_of, read_around
@@ -14,9 +15,11 @@ from canserve.checks.reader import Check, Reader
 from canserve.facts import Known
 from canserve.rules import stack as rules
 from canserve.subjects.addresses import is_inner
-from canserve.subjects.host import Interface
-from canserve.subjects.machine import NOT_LOOKED
 from canserve.verdict import No, Unknown, Verdict, Yes
+
+if TYPE_CHECKING:
+    from canserve.subjects.host import Interface
+
 
 NOWHERE = frozenset({"", "auto", "local", "localhost", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
@@ -27,6 +30,8 @@ def pins_none(reader: Reader, case: Case) -> Verdict:
     bound = _bound(pins, case.build.identity.engine)
     if not bound:
         return Yes("its variables bind it to no address and to no network interface")
+    from canserve.subjects.machine import NOT_LOOKED
+
     machine = machine_of(case)
     known = reader.read(machine.interfaces) if isinstance(machine.interfaces, Known) else None
     looked = machine.interfaces is not NOT_LOOKED

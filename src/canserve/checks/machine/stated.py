@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from canserve.checks.case import Case
 from canserve.checks.reader import NotApplicable, Reader
 from canserve.facts import Cause, Fact, Missing
-from canserve.subjects.machine import Machine
+
+if TYPE_CHECKING:
+    from canserve.subjects.machine import Machine
+
 
 T = TypeVar("T")
 
