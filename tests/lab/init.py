@@ -141,6 +141,9 @@ def host_root(told: dict[str, Any]) -> Path:
         (root / empty).mkdir(parents=True, exist_ok=True)
     mount("--bind", home / "docker", root / "var/lib/docker")  # overlay2 does not nest on overlay
     mount("--bind", home / "share", root / "lab")
+    for there, here in told.get("seen", {}).items():
+        (root / there[1:]).mkdir(parents=True, exist_ok=True)
+        mount("--bind", "-o", "ro", here, root / there[1:])
     write(root / "run/boot_id", f"{uuid.uuid4()}\n")
     mount("--bind", root / "run/boot_id", root / "proc/sys/kernel/random/boot_id")
     if not (home / "machine-id").exists():

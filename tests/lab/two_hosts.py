@@ -180,8 +180,12 @@ def _operator(folder: Path) -> tuple[Space, Path]:
 
 
 @contextmanager
-def two_hosts(hardware: Mapping[str, Path] | None = None) -> Iterator[Lab]:
-    """The lab, up. ``hardware``: by host, a folder of recorded answers that is laid over its root."""
+def two_hosts(
+    hardware: Mapping[str, Path] | None = None, seen: Mapping[str, Path] | None = None
+) -> Iterator[Lab]:
+    """The lab, up. ``hardware``: by host, a folder of recorded answers that is laid over its root. ``seen``: by path on
+    the hosts, a folder of this machine that both see there and cannot write to.
+    """
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     record = Record(folder)
@@ -197,6 +201,7 @@ def two_hosts(hardware: Mapping[str, Path] | None = None) -> Iterator[Lab]:
         _host(folder, name, authorized, record.cgroup(name), wires, record) for name in ("spark-a", "spark-b")
     )
     for host in (a, b):
+        host.told["seen"] = {there: str(here) for there, here in (seen or {}).items()}
         if hardware and host.name in hardware:
             shutil.copytree(hardware[host.name], host.folder / "hardware", symlinks=True)
     lab = Lab(folder, operator, wires, a, b, record, ssh)
