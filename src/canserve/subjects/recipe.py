@@ -1,0 +1,156 @@
+"""A recipe: what somebody wrote down to serve a model, read without executing anything.
+
+Every value keeps the line it stands on, and every key of the input is in ``keys``: nothing is lost in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+HIDDEN = "[REDACTED]"
+"""What stands for a secret: its value is not kept."""
+
+Role = Literal["used", "aside", "unknown"]
+"""``used``: it decides what is served. ``aside``: it is understood and decides nothing here (a description, a
+port that is published). ``unknown``: nobody here knows the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value, and the line on which it stands."""
+
+    value: str
+    line: int
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the input."""
+
+    path: str
+    """``services.server.shm_size``, ``args[3]``, ``--gpus``."""
+    value: str
+    line: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What the recipe leaves to somebody else: a variable that nothing sets, a command whose output is not known."""
+
+    what: str
+    """As written: ``${MODEL}``, ``$(hostname)``."""
+    line: int
+    why: str
+    where: str = ""
+    """``model``, ``image``, a flag or a variable; empty: nothing that is read holds it."""
+    decides: bool = False
+    """Whether what is served depends on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What is not read, because a shell would execute it or it is not what it should be."""
+
+    what: str
+    line: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A release that the recipe asks for."""
+
+    about: str
+    """An engine or a package, under the name its index has."""
+    releases: str
+    """``>=0.17.0``."""
+    line: int
+    text: str
+    """As written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A folder of the machine that the container sees."""
+
+    source: str
+    target: str
+    readonly: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process that the recipe starts."""
+
+    name: str
+    """Of the service, container or unit; empty: it has none."""
+    argv: tuple[Said, ...]
+    """Without wrappers: from the program on."""
+    line: int
+    environment: Mapping[str, Said] = field(default_factory=dict)
+    image: Said | None = None
+    machine: str | None = None
+    engine: str | None = None
+    """Whose server it is; None: it is none (it joins machines, or is unknown)."""
+    model: Said | None = None
+    args: tuple[Said, ...] = ()
+    """The server's words but for the model."""
+    mounts: tuple[Shared, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command line."""
+        return tuple(word.value for word in self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a recipe says. None: it does not."""
+
+    name: str
+    """The file, or ``-``."""
+    form: str
+    """``docker compose``, ``command line`` ..."""
+    engine: str | None = None
+    model: Said | None = None
+    revision: Said | None = None
+    image: Said | None = None
+    held: bool = False
+    """Whether the image is built where it runs, and no registry has it."""
+    requirement: Said | None = None
+    """A release that it installs: ``NAME==VERSION``."""
+    args: tuple[Said, ...] = ()
+    """Words for the engine, the model left out."""
+    environment: Mapping[str, Said] = field(default_factory=dict)
+    mounts: tuple[Shared, ...] = ()
+    machines: tuple[Said, ...] = ()
+    nodes: Said | None = None
+    """How many machines."""
+    stated: tuple[Stated, ...] = ()
+    commands: tuple[Command, ...] = ()
+    """Every process, the one that is judged among them."""
+    keys: tuple[Key, ...] = ()
+    open: tuple[Open, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The engine's words, as they would follow ``--``."""
+        return tuple(word.value for word in self.args)
+
+    @property
+    def unknown(self) -> tuple[Key, ...]:
+        """Keys that nobody here knows."""
+        return tuple(key for key in self.keys if key.role == "unknown")
+
+    def line_of(self, flag: str) -> int | None:
+        """Where a flag stands."""
+        return next((word.line for word in self.args if word.value.partition("=")[0] == flag), None)
