@@ -12,7 +12,12 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupts(answers: Sequence[Callable[[], None]]) -> Iterator[None]:
-    """Calls the first at the first signal, the second at the next, and so on; further ones do nothing."""
+    """Calls the first at the first signal, the second at the next, and so on; further ones do nothing.
+
+    For the last work of a process: once it is over, its outcome stands, and so signals are passed over until the
+    process ends. (An interpreter that ends would restore a handler of ours to the system's, which ends it by the
+    signal; what is ignored stays so.)
+    """
     left = list(answers)
 
     def answer(number: int, frame: FrameType | None) -> None:
@@ -20,9 +25,10 @@ def interrupts(answers: Sequence[Callable[[], None]]) -> Iterator[None]:
         if left:
             left.pop(0)()
 
-    before = {number: signal.signal(number, answer) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, answer)
     try:
         yield
     finally:
-        for number, old in before.items():
-            signal.signal(number, old)
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
