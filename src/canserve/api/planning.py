@@ -186,8 +186,10 @@ def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str
             f"deployments of more than {MOST_RANKS} accelerators are planned only where --dp names them"
         )
     notes += [why for host in machines.hosts if (why := host.machine.unseen) is not None]
-    if bare := [host.name for host in machines.hosts if host.gpus == 0]:
-        notes.append(f"{', '.join(bare[:4])}: no accelerator is there, so that nothing is placed on it")
+    if bare := [host.name for host in machines.hosts if _bare(host)]:
+        what = "nothing is" if any(not _bare(host) for host in machines.hosts) else "a rank is"
+        where = "it" if what == "nothing is" else "its processors"
+        notes.append(f"{', '.join(bare[:4])}: no accelerator is there, so that {what} placed on {where}")
     guessed = [host.name for host in machines.hosts if not host.stated]
     if guessed:
         notes.append(
@@ -206,7 +208,7 @@ def _machines(asked: Asked, options: Options) -> tuple[Machines, tuple[Node, ...
         nodes = read_nodes(asked.on, Way(options.offline, options.progress))
     except MachineError as error:
         raise SpecError(str(error), "canserve machine --list names every profile") from error
-    hosts = tuple(_host(node, asked.gpus) for node in nodes)
+    hosts = _placed(tuple(_host(node, asked.gpus) for node in nodes))
     networks = {node.name: _network(node) for node in nodes}
     devices = {node.name: _device(node) for node in nodes}
     return Machines(hosts, networks, devices, {node.name: node for node in nodes}), nodes
@@ -232,6 +234,17 @@ def _host(node: Node, gpus: int | None) -> layout.Host:
         return layout.Host(node.name, node.machine, gpus)
     number = known.value if isinstance(known, Known) else 1
     return layout.Host(node.name, node.machine, number, isinstance(known, Known))
+
+
+def _bare(host: layout.Host) -> bool:
+    return isinstance(host.machine.gpus, Known) and not host.machine.gpus.value
+
+
+def _placed(hosts: tuple[layout.Host, ...]) -> tuple[layout.Host, ...]:
+    """The machines; where none of them has an accelerator, each with room for a rank on its processors."""
+    if any(host.gpus for host in hosts):
+        return hosts
+    return tuple(replace(host, gpus=1) for host in hosts)
 
 
 def _network(node: Node) -> launch.Host:
