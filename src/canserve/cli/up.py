@@ -11,7 +11,8 @@ from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, qu
 from canserve.cli.plan import tokens
 
 if TYPE_CHECKING:
-    from canserve.api.deploying import Prepared, UpReport, UpWishes
+    from canserve.api.deploying import Prepared, UpReport
+    from canserve.api.wished import UpWishes
 
 CODES = {"up": 0, "starting": UNKNOWN, "failed": 1, "interrupted": 130}
 STATE = "/var/tmp/canserve"  # noqa: S108 - as in subjects/deployment.py, which is loaded when it is used
@@ -133,8 +134,8 @@ def run(wanted: Wanted) -> int:
 
 
 def _wishes(wanted: Wanted) -> UpWishes:
-    from canserve.api.deploying import UpWishes
     from canserve.api.planning import Asked
+    from canserve.api.wished import UpWishes
     from canserve.cli.plan import read_engine_args
     from canserve.layout import Fixed
     from canserve.plan.wishes import Wishes

@@ -1,0 +1,166 @@
+"""What a command line says of a deployment: the plan, where its build lies, what every process is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from canserve.api import Options, SpecError
+from canserve.api.planning import Asked, plan
+from canserve.plan.file import MAX_BYTES, PlanError, read_plans
+from canserve.plan.plan import Plan
+from canserve.probes.container.naming import REGISTRY, NamingError, held
+from canserve.subjects.deployment import STATE, Deployment, Folder, Given, Image, Mount, Where
+
+HUB = "/canserve/huggingface"
+"""Where a container sees the Hub cache."""
+_SECRET = re.compile(r"--(?:[a-z-]+-)?(?:api-key|token|password|secret)(?:=.*)?", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class UpWishes:
+    """What is wished beyond the plan."""
+
+    on: tuple[str, ...] = ()
+    asked: Asked | None = None
+    """For a model: what is to be planned."""
+    inside: str | None = None
+    """An image, or the path of an environment on the machines, where the build does not say it."""
+    accelerators: str | None = None
+    """``nvidia``, ``amd``, ``intel``, ``none``; None: as the machines say."""
+    mounts: tuple[str, ...] = ()
+    """``/on/machine:/in/container``, with ``:rw`` where it may be written."""
+    hub_cache: str | None = None
+    """Path of the Hub cache on the machines, for containers."""
+    secrets: tuple[str, ...] = ()
+    secret_files: tuple[str, ...] = ()
+    state: str = STATE
+    force: bool = False
+    """Although the plan says no."""
+
+
+def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
+    """A saved plan's first plan, or the best plan of a model. Raises SpecError."""
+    path = Path(spec)
+    if spec.endswith(".json") and path.is_file() and path.name != "config.json":
+        try:
+            with path.open(encoding="utf-8") as file:
+                plans = read_plans(file.read(MAX_BYTES + 1))
+        except (PlanError, UnicodeDecodeError) as error:
+            raise SpecError(f"{spec}: {error}", "canserve plan ... --save FILE writes one") from error
+        if not plans.plans:
+            raise SpecError(f"{spec} holds no plan", "canserve plan ... --save FILE writes one")
+        return plans.plans[0]
+    if wishes.asked is None or not wishes.asked.on:
+        raise SpecError(
+            f"{spec} is no saved plan", "for a model name machines with --on, and a build with --build"
+        )
+    model = str(path.resolve()) if path.exists() else spec
+    report = plan(model, wishes.asked, options)
+    if not report.plans.plans:
+        raise SpecError(f"no plan could be made: {_why(report.plans.verdict)}")
+    return report.plans.plans[0]
+
+
+def _why(verdict: object) -> str:
+    return str(getattr(verdict, "because", ""))
+
+
+def where_it_lies(build: str) -> Where:
+    """Where the build is on the machines. Raises SpecError for one that is nowhere there."""
+    try:
+        found = held(build)
+    except NamingError as error:
+        raise SpecError(f"{build}: {error}") from error
+    if found is not None and found.kind == "image":
+        return Image(found.programs[0], found.name)
+    if build.startswith(REGISTRY) and found is None:
+        return Image("docker", build[len(REGISTRY) :])
+    if build.startswith("/"):
+        return Folder(build.rstrip("/") or "/")
+    raise SpecError(
+        f"{build} says not where the build lies on the machines",
+        "name an image (docker-daemon:IMAGE, podman:IMAGE) or an environment's absolute path with --in",
+    )
+
+
+def refuse_secrets(argvs: Sequence[Sequence[str]]) -> None:
+    """Raises SpecError for words that would show a secret to everybody on the machine."""
+    for word in (word for argv in argvs for word in argv):
+        if _SECRET.fullmatch(word):
+            raise SpecError(
+                f"{word.partition('=')[0]} would show a secret to everybody on the machine",
+                "give it as a variable of the engine: --secret NAME, or --secret-file PATH",
+            )
+
+
+def given_to(model: str, where: Where, wishes: UpWishes) -> Given:
+    """What every process gets beside what the plan says. Raises SpecError."""
+    for name in wishes.secrets:
+        if not _NAME.fullmatch(name):
+            raise SpecError(
+                f"{name.partition('=')[0]} is no name of a variable", "only names: values stay there"
+            )
+    files = tuple(absolute(path, "a file of secrets") for path in wishes.secret_files)
+    if isinstance(where, Folder):
+        if wishes.mounts:
+            raise SpecError("only containers have mounts", "leave --mount out")
+        environment = (
+            {} if wishes.hub_cache is None else {"HF_HOME": absolute(wishes.hub_cache, "the Hub cache")}
+        )
+        _path_of(model)
+        return Given((), environment, wishes.secrets, files)
+    mounts = [_mount(text) for text in wishes.mounts]
+    environment = {}
+    if (path := _path_of(model)) is not None and not any(_covers(mount, path) for mount in mounts):
+        mounts.append(Mount(path, path))
+    if wishes.hub_cache is not None:
+        mounts.append(Mount(absolute(wishes.hub_cache, "the Hub cache"), HUB, readonly=False))
+        environment = {"HF_HOME": HUB}
+    return Given(tuple(mounts), environment, wishes.secrets, files)
+
+
+def _path_of(model: str) -> str | None:
+    """Of a model that is a folder or file; None: it has a name on the Hub. Raises SpecError."""
+    if model.startswith((".", "~")):
+        raise SpecError(
+            f"{model} is another folder on every machine",
+            "plan for the model under its absolute path on the machines",
+        )
+    return model if model.startswith("/") else None
+
+
+def _covers(mount: Mount, path: str) -> bool:
+    return path == mount.target or path.startswith(f"{mount.target.rstrip('/')}/")
+
+
+def _mount(text: str) -> Mount:
+    source, _, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    if (
+        not source.startswith("/")
+        or not target.startswith("/")
+        or mode not in ("", "ro", "rw")
+        or '"' in text
+    ):
+        raise SpecError(
+            f"{text} is no mount", "write /ON/MACHINE:/IN/CONTAINER, with :rw where it may be written"
+        )
+    return Mount(source, target, mode != "rw")
+
+
+def absolute(path: str, what: str) -> str:
+    """A path of the machines. Raises SpecError for one that is another on every machine."""
+    if not path.startswith("/") or "\n" in path:
+        raise SpecError(f"{path}: {what} is named by its absolute path on the machines")
+    return path.rstrip("/")
+
+
+def notes_for(it: Deployment, wishes: UpWishes) -> tuple[str, ...]:
+    """What whoever starts this should know."""
+    if isinstance(it.where, Image) and _path_of(it.model) is None and wishes.hub_cache is None:
+        return (f"{it.model} is fetched into each container and goes with it: --hub-cache PATH keeps it",)
+    return ()
