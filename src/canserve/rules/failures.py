@@ -82,6 +82,15 @@ class Telling:
 
 
 @dataclass(frozen=True, slots=True)
+class Counter:
+    """A progress bar: patterns with ``done`` and ``total``, and the phase that it counts."""
+
+    phase: str
+    find: tuple[str, ...]
+    match: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a rank stands, told from its stack."""
 
@@ -130,6 +139,9 @@ class Knowledge:
     stalls: Mapping[str, StallWords] = field(default_factory=dict)
     order: Mapping[str, int] = field(default_factory=dict)
     """Phases, in the order in which a start goes through them."""
+    counters: tuple[Counter, ...] = ()
+    waiting: tuple[str, ...] = ()
+    """Literals of lines that are repeated while nothing moves."""
 
     def without(self, kind: str) -> Knowledge:
         """The same, as if nobody had ever seen this kind of failure."""
@@ -156,6 +168,8 @@ def knowledge() -> Knowledge:
         tuple(_place(row) for row in stalls.rows("place")),
         {row.text("name"): _stall(row) for row in stalls.rows("stall")},
         order,
+        tuple(_counter(row, order) for row in phases.rows("counter")),
+        tuple(literal for row in phases.rows("waiting") for literal in _find(row)),
     )
 
 
@@ -201,6 +215,12 @@ def _marker(row: Row, order: Mapping[str, int]) -> Marker:
     if row.text("phase") not in order:
         raise row.wrong("no such phase")
     return Marker(str(row.values.get("engine", "")), row.text("phase"), _find(row))
+
+
+def _counter(row: Row, order: Mapping[str, int]) -> Counter:
+    if row.text("phase") not in order:
+        raise row.wrong("no such phase")
+    return Counter(row.text("phase"), _find(row), row.texts("match"))
 
 
 def _telling(row: Row) -> Telling:

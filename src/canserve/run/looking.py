@@ -86,7 +86,7 @@ def look_for(
     ``only``: names of those that are looked at; the others may lie on the way to them.
     """
     named = {node.name: node for node in nodes}
-    sections = tuple(_sections(question))
+    sections = tuple(sections_of(question))
 
     def look(node: Node) -> Seen:
         return understood(node.name, asked(node, named, sections, Way(), Limits(whole=40)), question)
@@ -94,7 +94,8 @@ def look_for(
     return tuple(fanout(look, [node for node in nodes if only is None or node.name in only], WIDTH))
 
 
-def _sections(it: Question) -> Iterator[Section]:
+def sections_of(it: Question) -> Iterator[Section]:
+    """What is asked of a machine."""
     told = {"state": shlex.quote(it.state), "variable": VARIABLE, "run": it.run or "*"}
     yield Section("claims", _CLAIMS % told, 64_000)
     yield Section("processes", _PROCESSES % told, 256_000)

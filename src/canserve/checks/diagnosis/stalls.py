@@ -84,7 +84,7 @@ def _silence_before_stop(readings: Sequence[Reading]) -> float | None:
         phases = [entry for process in reading.processes.values() for entry in process.phases]
         if any(phase in _BEYOND for phase, _ in phases):
             return None
-        began = [line.at for phase, line in phases if phase == "connecting"]
+        began = [line.at for phase, line in phases if phase in ("connecting", "met")]
         ended = [line.at for phase, line in phases if phase == "stopping"]
         if began and ended and (gap := _between(began[-1], ended[0])) is not None and gap >= PATIENCE:
             found.append(gap)
