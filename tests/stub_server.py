@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 ANSWERS = {
@@ -402,7 +404,7 @@ class Model:
 
 
 @contextmanager
-def serving(*faults: str, **changes: Any) -> Iterator[Stub]:
+def serving(*faults: str, port: int = 0, **changes: Any) -> Iterator[Stub]:
     """The server, with these faults."""
     stub = Stub(frozenset(faults), **changes)
     handler = type("StubHandler", (Handler,), {"stub": stub})
@@ -414,7 +416,7 @@ def serving(*faults: str, **changes: Any) -> Iterator[Stub]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that left is no error."""
 
-    server = Server(("127.0.0.1", 0), handler)
+    server = Server(("127.0.0.1", port), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     stub.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -423,3 +425,25 @@ def serving(*faults: str, **changes: Any) -> Iterator[Stub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def program(path: Path, *faults: str) -> None:
+    """A program that serves at the port that it is told, as an engine does."""
+    words = " ".join((sys.executable, __file__, *faults))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --port) port=$2;; esac; shift; done\n"
+        f'echo "vLLM API server version 0.17.1"\nexec {words} "$port"\n'
+    )
+    path.chmod(0o755)
+
+
+def main() -> None:
+    """Serve until it is ended: faults, then the port."""
+    with serving(*sys.argv[1:-1], port=int(sys.argv[-1])):
+        print("INFO:     Application startup complete.", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from canserve.api import SpecError
 from canserve.checks.diagnosis.judge import diagnose as judge
@@ -17,6 +17,9 @@ from canserve.probes.logs.opening import read_path, read_stream
 from canserve.probes.logs.reading import LAST_LINES
 from canserve.rules.failures import Knowledge, knowledge
 from canserve.subjects.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from canserve.api.running import Found
 
 
 def _silent(message: str) -> None:
@@ -49,6 +52,31 @@ def diagnose_stream(stream: BinaryIO) -> Diagnosis:
     """What comes through a pipe, read up to its end."""
     matcher = shipped_matcher()
     return judged([read_stream(stream, matcher)], matcher.knowledge)
+
+
+def diagnose_run(found: Found, *, progress: Callable[[str], None] | None = None) -> Diagnosis:
+    """What the logs of a deployment come down to, those of every rank, read on its machines.
+
+    Raises SpecError where nothing of it is left there.
+    """
+    from canserve.probes.live import routes
+    from canserve.run.reading_logs import read_logs
+
+    if not found.running:
+        if found.troubles:
+            raise SpecError(
+                f"{found.troubles[0].machine}: {found.troubles[0].trouble}", found.troubles[0].hint
+            )
+        raise SpecError(
+            f"nothing of {found.run} is on its machines any more",
+            "canserve up ... --keep leaves what failed there",
+        )
+    matcher = shipped_matcher()
+    (progress or _silent)(f"reading what {len(found.running)} processes wrote")
+    readings = read_logs(found.running, routes(found.nodes), found.program or "docker", matcher)
+    readings += [Reading(each.machine, problem=str(each.trouble)) for each in found.troubles]
+    readings += [Reading(f"process {number}", problem="nothing of it is there") for number in found.gone]
+    return judged(readings, matcher.knowledge)
 
 
 def judged(readings: Sequence[Reading], rows: Knowledge) -> Diagnosis:

@@ -11,7 +11,7 @@ from canserve.api.promised import expected_of
 from canserve.checks.served import CHECKS, rates
 from canserve.facts import Fact, Known
 from canserve.plan.file import MAX_BYTES, PlanError, read_plans
-from canserve.subjects.served import Expected, Served, Speeds
+from canserve.subjects.served import NOT_ASKED, Expected, Served, Speeds
 from canserve.trees.secret import Secret
 from canserve.verdict import Finding, Skipped, Verdict, worst
 from canserve.verify.client import key_from
@@ -81,14 +81,24 @@ def verify(url: str, wishes: VerifyWishes | None = None) -> VerifyReport:
     Raises SpecError for an address, a key or a plan that cannot be used; whatever the server does is a finding.
     """
     wishes = wishes or VerifyWishes()
-    unknown = wishes.expect - set(EXPECTABLE)
-    if unknown:
-        raise SpecError(f"{min(unknown)!r} cannot be expected", f"one of {', '.join(EXPECTABLE)}")
     try:
         place = endpoint(url, wishes.key)
     except TargetError as error:
         raise SpecError(str(error), error.hint) from error
-    expected = _expected(wishes.plan) if wishes.plan is not None else None
+    return verify_endpoint(place, wishes)
+
+
+def verify_endpoint(
+    place: Endpoint,
+    wishes: VerifyWishes,
+    expected: Fact[Expected] | None = None,
+    ended: Fact[tuple[str, ...]] = NOT_ASKED,
+) -> VerifyReport:
+    """The same of an endpoint that is known. ``expected``: where no plan is named; ``ended``: of a deployment."""
+    unknown = wishes.expect - set(EXPECTABLE)
+    if unknown:
+        raise SpecError(f"{min(unknown)!r} cannot be expected", f"one of {', '.join(EXPECTABLE)}")
+    expected = _expected(wishes.plan) if wishes.plan is not None else expected
     planned = expected.value.wants if isinstance(expected, Known) else frozenset()
     wanted = Wanted(
         place,
@@ -97,6 +107,7 @@ def verify(url: str, wishes: VerifyWishes | None = None) -> VerifyReport:
         wishes.context,
         wishes.expect | planned,
         expected,
+        ended,
         str(wishes.certificates) if wishes.certificates else None,
         wishes.wait,
         _samples(wishes.samples) if wishes.samples is not None else None,

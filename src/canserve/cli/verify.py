@@ -11,6 +11,7 @@ import click
 
 from canserve.cli.names import nearest
 from canserve.cli.output import Progress, emit, format_option, look, quiet_option, remark
+from canserve.cli.runs import Where, on_options, sought
 from canserve.verdict import word
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 
 @click.command("verify")
-@click.argument("url")
+@click.argument("url", metavar="URL|RUN")
+@on_options
 @click.option(
     "--model", metavar="NAME", help="The model's name in requests; without it the first that is listed."
 )
@@ -106,14 +108,16 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 @format_option("text", "json", "md", "html")
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Say whether the endpoint at URL really serves.
+    """Say whether an endpoint really serves.
 
     Judged: answers, reasoning, tools, long prompts, load, speed.
 
-    URL is that of an OpenAI-compatible server, with or without /v1. It is asked questions with known answers,
-    alone and many at once, streamed and not, and its speed is measured; nothing but requests reaches it.
+    URL is that of an OpenAI-compatible server, with or without /v1; RUN is a deployment, asked where it serves
+    and compared with its own plan. It is asked questions with known answers, alone and many at once, streamed
+    and not, and its speed is measured; nothing but requests reaches it.
 
     \b
+    canserve verify 4f2a9c1d
     canserve verify http://127.0.0.1:8000
     canserve verify http://10.0.0.1:8000 --plan plan.json --expect tools
     canserve verify https://models.example --model tiny --key-file key.txt --quick
@@ -126,6 +130,7 @@ class Wanted:
     """The options of one call."""
 
     url: str
+    where: Where
     model: str | None
     plan: Path | None
     expect: tuple[str, ...]
@@ -146,6 +151,7 @@ class Wanted:
 def run(wanted: Wanted) -> int:
     """Ask, judge, print, and give the exit code."""
     from canserve.api.verifying import VerifyWishes, verify
+    from canserve.api.verifying_runs import verify_run
     from canserve.cli.check import EXIT
 
     key = _key(wanted.key_file)
@@ -164,7 +170,8 @@ def run(wanted: Wanted) -> int:
             wanted.samples,
             progress=progress,
         )
-        report = verify(wanted.url, wishes)
+        run_meant = sought(wanted.url, wanted.where)
+        report = verify(wanted.url, wishes) if run_meant is None else verify_run(run_meant, wishes)
     emit(_rendered(report, wanted))
     if wanted.export is not None:
         from datetime import UTC, datetime

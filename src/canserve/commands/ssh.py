@@ -53,11 +53,24 @@ def shell(route: Route, connect: int, socket: str | None, jumps: tuple[str, ...]
     )
 
 
+def forward(route: Route, connect: int, socket: str, port: int) -> tuple[str, ...]:
+    """Leads a socket here to a port of the machine's loopback, over a connection of its own, until it is ended."""
+    return (
+        *("ssh", *_words(route), "-N", "-T", *_quiet(connect)),
+        *("-o", "RemoteCommand=none", "-o", "ControlMaster=no", "-o", "ControlPath=none"),
+        *("-o", "ExitOnForwardFailure=no", "-L", f"{socket}:127.0.0.1:{port}", "--", route.destination),
+    )
+
+
 def _bounded(connect: int) -> tuple[str, ...]:
     """Nothing is asked, nothing of this machine is offered, and no silence lasts."""
+    return (*_quiet(connect), "-o", "ClearAllForwardings=yes")
+
+
+def _quiet(connect: int) -> tuple[str, ...]:
     return (
         *("-a", "-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect}", "-o", "ConnectionAttempts=1"),
-        *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2", "-o", "ClearAllForwardings=yes"),
+        *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"),
         *("-o", "PermitLocalCommand=no", "-o", "LogLevel=INFO"),
     )
 

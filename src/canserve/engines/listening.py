@@ -10,6 +10,15 @@ from canserve.engines import ray
 _SERVERS = {"vllm": 8000, "sglang": 30000, "llama.cpp": 8080, "lmdeploy": 23333}
 """The port that each engine's server takes where none is named: its own documentation."""
 _JOINS = ("rpc-server",)
+_PROGRAMS = {
+    "vllm": "vllm",
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "sglang": "sglang",
+    "sglang.launch_server": "sglang",
+    "llama-server": "llama.cpp",
+    "lmdeploy": "lmdeploy",
+}
+"""Programs and modules that start a server, with their engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,13 @@ def listens(engine: str, argv: Sequence[str]) -> Listens:
     if (first := _word(argv, "--dist-init-addr")) is not None and first.rpartition(":")[2].isdecimal():
         join = int(first.rpartition(":")[2])
     return Listens(_number(argv, "--port", "--server-port") or _SERVERS.get(engine), join)
+
+
+def api_port(argv: Sequence[str]) -> int | None:
+    """Where a server answers whose engine only its words tell; None: these words start none."""
+    names = (word.rpartition("/")[2] for word in argv[:6] if not word.startswith("-"))
+    engine = next((_PROGRAMS[name] for name in names if name in _PROGRAMS), None)
+    return listens(engine, argv).api if engine is not None else None
 
 
 def _word(argv: Sequence[str], *names: str) -> str | None:

@@ -271,3 +271,5 @@ class Served:
     speeds: Fact[Speeds] = NOT_ASKED
     expected: Fact[Expected] = NOT_ASKED
     """What a plan says of it."""
+    ended: Fact[tuple[str, ...]] = NOT_ASKED
+    """Of a deployment: its processes that are no more, each in a few words."""

@@ -130,11 +130,11 @@ class Client:
 
     def _opened(self) -> httpx.Client:
         if self._client is None:
-            self._client = opened(self.endpoint.root, self.limits, self.certificates)
+            self._client = opened(self.endpoint, self.limits, self.certificates)
         return self._client
 
 
-def opened(root: str, limits: Limits, certificates: str | None) -> httpx.Client:
+def opened(place: Endpoint, limits: Limits, certificates: str | None) -> httpx.Client:
     """A client whose connections keep the deadline. Raises UnreachedError for certificates that are none."""
     try:
         context = Settings(certificates=certificates).context(verify=True)
@@ -142,7 +142,7 @@ def opened(root: str, limits: Limits, certificates: str | None) -> httpx.Client:
         raise UnreachedError(f"--ca: {_words(error)}", "name a file of PEM certificates") from error
     timeout = httpx.Timeout(None, connect=limits.connect)  # each request has a deadline of its own
     try:
-        wire = Wire(context, _proxy(root), WIDTH)
+        wire = Wire(context, _proxy(place.root), WIDTH, place.socket)
     except ValueError as error:
         raise UnreachedError(str(error), "unset the proxy for this host (NO_PROXY)") from error
     return httpx.Client(transport=wire, timeout=timeout, follow_redirects=False, trust_env=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from canserve.checks.served.check import partly_lost
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.rules.served import Told
-from canserve.subjects.served import Answer, Expected, Listed, Page, Reply, Served, Speeds
+from canserve.subjects.served import NOT_ASKED, Answer, Expected, Listed, Page, Reply, Served, Speeds
 from canserve.trees.fanout import fanout
 from canserve.verify import conversation as talk
 from canserve.verify import crowding, status
@@ -38,6 +38,8 @@ class Wanted:
     """Tokens of the longest sequence, where the user says it."""
     wants: frozenset[str] = frozenset()
     expected: Fact[Expected] | None = None
+    ended: Fact[tuple[str, ...]] = NOT_ASKED
+    """Processes of a deployment that are no more."""
     certificates: str | None = None
     wait: float = 0.0
     """Seconds to wait for a server that is still starting."""
@@ -68,6 +70,7 @@ class _Round:
             asked_for=wanted.model,
             wants=wanted.wants,
             patience=wanted.limits.patience,
+            ended=wanted.ended,
         )
         if wanted.expected is not None:
             served = replace(served, expected=wanted.expected)

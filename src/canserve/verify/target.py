@@ -25,18 +25,27 @@ class Endpoint:
     root: str
     """Without a path of the protocol: ``http://10.0.0.1:8000``."""
     key: Secret | None = None
+    socket: str | None = None
+    """Path of a socket that leads there over ssh; None: it is reached by its address."""
+    name: str = ""
+    """What it is called where its address says too little."""
 
     @property
     def subject(self) -> str:
-        """Its address, fit to be printed."""
-        return shown(self.root)
+        """Its name or address, fit to be printed."""
+        return self.name or shown(self.root)
 
     @property
     def exposes_key(self) -> bool:
         """Whether a key would cross a network that anybody may read."""
         parts = urlsplit(self.root)
         host = parts.hostname or ""
-        return parts.scheme == "http" and host not in {"localhost", "::1"} and not host.startswith("127.")
+        return (
+            self.socket is None
+            and parts.scheme == "http"
+            and host not in {"localhost", "::1"}
+            and not host.startswith("127.")
+        )
 
     def page(self, path: str) -> str:
         """An address beside the protocol."""

@@ -11,7 +11,17 @@ from canserve.checks.served.texts import after_reasoning, cut, endless, garbled,
 from canserve.checks.served.words import say, short
 from canserve.facts import Missing
 from canserve.rules.questions import named
-from canserve.subjects.served import Answer, Broken, Copies, LongAsked, Refusal, Reply, Served, Silence
+from canserve.subjects.served import (
+    NOT_ASKED,
+    Answer,
+    Broken,
+    Copies,
+    LongAsked,
+    Refusal,
+    Reply,
+    Served,
+    Silence,
+)
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 _ORDERLY = frozenset({429, 503})
@@ -181,6 +191,8 @@ def _kind(reply: Reply) -> str:
 
 def ranks(reader: Reader, served: Served) -> Verdict:
     """The verdict of ``every-rank-alive``."""
+    if served.ended is not NOT_ASKED and (gone := reader.read(served.ended)):
+        return No(gone[0], f"canserve diagnose {served.subject.partition(' ')[0]}")
     it = reader.read(served.copies)
     lost = [reply for reply in it.replies if not isinstance(reply, Answer)]
     good = [reply for reply in it.replies if isinstance(reply, Answer)]

@@ -67,8 +67,9 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _Backend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
+    def __init__(self, socket: str | None) -> None:
         self._inner = httpcore.SyncBackend()
+        self._socket = socket
 
     def connect_tcp(
         self,
@@ -79,6 +80,8 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         bounded = _bounded(timeout, httpcore.ConnectTimeout)
+        if self._socket is not None:
+            return _Stream(self._inner.connect_unix_socket(self._socket, bounded))
         return _Stream(self._inner.connect_tcp(host, port, bounded, local_address, socket_options))
 
 
@@ -96,11 +99,16 @@ class _Body(httpx.SyncByteStream):
 
 
 class Wire(httpx.BaseTransport):
-    """The transport of an ``httpx.Client`` whose connections keep the deadline. Raises httpcore's errors."""
+    """The transport of an ``httpx.Client`` whose connections keep the deadline. Raises httpcore's errors.
 
-    def __init__(self, context: ssl.SSLContext, proxy: str | None, width: int) -> None:
-        backend = _Backend()
-        if proxy is None:
+    ``socket``: path of a socket that leads to the server, whatever its address is; no proxy is asked then.
+    """
+
+    def __init__(
+        self, context: ssl.SSLContext, proxy: str | None, width: int, socket: str | None = None
+    ) -> None:
+        backend = _Backend(socket)
+        if proxy is None or socket is not None:
             self._pool = httpcore.ConnectionPool(context, max_connections=width, network_backend=backend)
             return
         url = httpx.URL(proxy)
