@@ -48,7 +48,10 @@ def main() -> int:
         print(f"bench: {why}", file=sys.stderr)
         return 4
     with tempfile.TemporaryDirectory(dir="/tmp") as name, socket.socket() as dead:
-        with sshd(Path(name) / "sshd", settings=f"MaxStartups {STARTS}:100:{STARTS}") as box:
+        home = Path(name) / "home"  # what this user's own shell does at every login is no machine's cost
+        home.mkdir()
+        settings = f"MaxStartups {STARTS}:100:{STARTS}\nSetEnv HOME={home}"
+        with sshd(Path(name) / "sshd", settings=settings) as box:
             dead.bind(("127.0.0.1", 0))
             dead.listen()
             box.configure(f"Host dead\n  Port {dead.getsockname()[1]}\n")
