@@ -428,12 +428,13 @@ def serving(*faults: str, port: int = 0, **changes: Any) -> Iterator[Stub]:
 
 
 def program(path: Path, *faults: str) -> None:
-    """A program that serves at the port that it is told, as an engine does."""
-    words = " ".join((sys.executable, __file__, *faults))
+    """A program that serves at the port that it is told, as an engine does; its folder can be copied elsewhere."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name("stub_server.py").write_text(Path(__file__).read_text())
     path.write_text(
-        "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --port) port=$2;; esac; shift; done\n"
-        f'echo "vLLM API server version 0.17.1"\nexec {words} "$port"\n'
+        "#!/bin/sh\nhere=${0%/*}\nwhile [ $# -gt 0 ]; do case $1 in --port) port=$2;; esac; shift; done\n"
+        'echo "vLLM API server version 0.17.1"\n'
+        f'exec python3 "$here/stub_server.py" {" ".join(faults)} "$port"\n'
     )
     path.chmod(0o755)
 
