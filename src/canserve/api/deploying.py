@@ -1,59 +1,22 @@
-"""``up``: from a plan, or a model, to processes that run, and back where that fails."""
+"""``up``: steps carried out until what they start answers, and back where that fails."""
 
 from __future__ import annotations
 
-import getpass
-import re
-import secrets
-import socket
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
 
-from canserve.api import Options, SpecError, promised
-from canserve.api.sites import kept, named, real, site, with_addresses
-from canserve.api.wished import (
-    UpWishes,
-    absolute,
-    chosen_plan,
-    given_to,
-    notes_for,
-    refuse_secrets,
-    where_it_lies,
-)
-from canserve.facts import Missing
-from canserve.plan.steps.starting import endpoint, starting
-from canserve.plan.steps.step import Step
+from canserve.api.preparing import Prepared, operator, prepare
+from canserve.api.sites import kept
+from canserve.plan.steps.starting import endpoint
 from canserve.plan.steps.stopping import stopping
+from canserve.run.awaiting import Awaited, awaited, ended, look_at
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
-from canserve.run.looking import Question, look_for
 from canserve.store.journal import Journal
-from canserve.subjects.cluster import Node
-from canserve.subjects.deployment import PROCESS, Deployment, Image, Running, Seen
-from canserve.verdict import No
+from canserve.subjects.deployment import Seen
+from canserve.subjects.outcome import State
 
-EVERY = 1.0
-"""Seconds between two looks at a deployment that starts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Everything that ``up`` will do."""
-
-    deployment: Deployment
-    nodes: tuple[Node, ...]
-    """Those of the deployment, the head first; then those on the way to them."""
-    steps: tuple[Step, ...]
-    notes: tuple[str, ...] = ()
-    promise: Mapping[str, Any] | None = None
-    """What the plan promises of speed, as the journal keeps it for ``verify``."""
-
-    @property
-    def machines(self) -> tuple[str, ...]:
-        """Names of those that hold something of it, the head first."""
-        return tuple(one.name for one in self.deployment.sites)
+__all__ = ["Doing", "Prepared", "UpReport", "prepare", "up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,55 +24,20 @@ class UpReport:
     """What has become of it."""
 
     prepared: Prepared
-    state: Literal["up", "starting", "failed", "interrupted"]
-    """``up``; ``starting``: not ready in the time given; ``failed``; ``interrupted``."""
+    state: State
     why: str = ""
     hint: str = ""
     seen: tuple[Seen, ...] = ()
+    kind: str | None = None
+    """Of the cause, as ``diagnose`` names kinds."""
+    name: str | None = None
+    """The finer name within the kind."""
+    told: tuple[str, ...] = ()
+    """What was seen on each rank."""
     undone: bool = False
     """Whether what had begun was taken away again."""
     left: tuple[Failure, ...] = ()
     """Then: what could not be."""
-
-
-def prepare(spec: str, wishes: UpWishes, options: Options | None = None) -> Prepared:
-    """The steps for a saved plan's first plan, or for the best plan of a model. Runs nothing. Raises SpecError."""
-    options = options or Options()
-    chosen = chosen_plan(spec, wishes, options)
-    if isinstance(chosen.start, Missing):
-        raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")
-    if isinstance(chosen.verdict, No) and not wishes.force:
-        raise SpecError(f"the plan says no: {chosen.verdict.because}", chosen.verdict.fix)
-    start = chosen.start.value
-    refuse_secrets([process.argv for process in start.processes])
-    where = where_it_lies(wishes.inside or chosen.build)
-    names = tuple(dict.fromkeys(rank.machine for rank in chosen.placement.ranks))
-    names = tuple(dict.fromkeys((*names, *(process.host for process in start.processes))))
-    container = isinstance(where, Image)
-    nodes = real(names, named(wishes.on or names, options, look=container and wishes.accelerators is None))
-    ranks = chosen.placement.ranks
-    sites = tuple(site(node, ranks, wishes.accelerators, container) for node in nodes[: len(names)])
-    when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    deployment = Deployment(
-        run=secrets.token_hex(4),
-        model=chosen.model,
-        build=wishes.inside or chosen.build,
-        engine=chosen.engine,
-        where=where,
-        sites=sites,
-        processes=with_addresses(start.processes, start.placeholders, nodes),
-        operator=f"{operator()} {when}",
-        given=given_to(chosen.model, where, wishes),
-        state=absolute(wishes.state, "the folder of claims"),
-    )
-    notes = (*start.notes, *notes_for(deployment, wishes))
-    return Prepared(deployment, nodes, starting(deployment), notes, promised.kept(chosen))
-
-
-def operator() -> str:
-    """Who asks, and from which machine."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", getpass.getuser())
-    return f"{name}@{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +67,20 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     doing.journal.begin(one.run, now(), told)
     nodes = {node.name: node for node in it.nodes}
     hands = Hands(
-        one.run, nodes, doing.journal, tell=doing.tell, stop=doing.stop, dead=lambda _: _ended(_look(it))
+        one.run,
+        nodes,
+        doing.journal,
+        tell=doing.tell,
+        stop=doing.stop,
+        dead=lambda _: ended(look_at(one, it.nodes)),
     )
     failures = carry_out(it.steps, "up", hands)
     if failures:
         why = "; ".join(f"{each.step.machine}: {each.why}" for each in failures)
         return _undone(it, doing, UpReport(it, "failed", why, _hint(failures[0], it)))
-    report = _awaited(it, doing)
-    if report.state in ("failed", "interrupted"):
+    came = awaited(Awaited(one, it.nodes, it.plan, doing.wait, doing.stop, doing.tell))
+    report = UpReport(it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told)
+    if report.state in ("failed", "stalled", "interrupted"):
         return _undone(it, doing, report)
     doing.journal.settle(one.run, "up" if report.state == "up" else "starting", report.why)
     return report
@@ -165,48 +99,6 @@ def _hint(failure: Failure, it: Prepared) -> str:
             return f"canserve logs {it.deployment.run} (with --keep, what failed is left standing)"
         case _:
             return ""
-
-
-def _look(it: Prepared, ports: tuple[int, ...] = ()) -> tuple[Seen, ...]:
-    one = it.deployment
-    programs = () if one.program == PROCESS else (one.program,)
-    return look_for(it.nodes, Question(one.state, one.run, programs, ports), it.machines)
-
-
-def _ended(seen: Sequence[Seen]) -> str | None:
-    """The first process that is no more; None: all are there, as far as can be seen."""
-    ended: list[Running] = [one for each in seen for one in each.running if one.alive is False]
-    if not ended:
-        return None
-    first = ended[0]
-    return (
-        f"process {first.process} {first.state}: {first.last}"
-        if first.last
-        else f"process {first.process} {first.state}"
-    )
-
-
-def _awaited(it: Prepared, doing: Doing) -> UpReport:
-    """Looks until it answers requests, something of it has ended, or the time is over."""
-    where = endpoint(it.deployment)
-    ports = () if where is None else (where[1],)
-    end = time.monotonic() + doing.wait
-    while True:
-        seen = _look(it, ports)
-        if doing.stop.asked:  # also while it was looked at: whoever pressed Ctrl-C wants it gone, up or not
-            return UpReport(it, "interrupted", "interrupted")
-        if (ended := _ended(seen)) is not None:
-            machine = next(each.machine for each in seen if any(one.alive is False for one in each.running))
-            return UpReport(it, "failed", f"{machine}: {ended}", f"canserve logs {it.deployment.run}", seen)
-        if where is not None and any(each.machine == where[0] and each.ports.get(where[1]) for each in seen):
-            return UpReport(it, "up", seen=seen)
-        if time.monotonic() > end:
-            if not doing.wait:
-                return UpReport(it, "starting", "it was not waited for", "", seen)
-            why = f"nothing answers yet after {doing.wait:.0f} s"
-            return UpReport(it, "starting", why, f"canserve status {it.deployment.run}", seen)
-        doing.tell("waiting until it answers")
-        doing.stop.event.wait(EVERY)
 
 
 def _undone(it: Prepared, doing: Doing, report: UpReport) -> UpReport:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from canserve.api import Options, SpecError
-from canserve.api.deploying import operator
+from canserve.api.preparing import operator
 from canserve.api.sites import from_kept, kept, named
 from canserve.commands.ssh import Route
 from canserve.plan.steps.step import Step

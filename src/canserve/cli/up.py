@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from canserve.api.deploying import Prepared, UpReport
     from canserve.api.wished import UpWishes
 
-CODES = {"up": 0, "starting": UNKNOWN, "failed": 1, "interrupted": 130}
+CODES = {"up": 0, "starting": UNKNOWN, "stalled": 1, "failed": 1, "interrupted": 130}
 STATE = "/var/tmp/canserve"  # noqa: S108 - as in subjects/deployment.py, which is loaded when it is used
 
 

@@ -51,7 +51,7 @@ class UpShape:
     run: str
     model: str
     build: str
-    state: Literal["dry-run", "up", "starting", "failed", "interrupted"]
+    state: Literal["dry-run", "up", "starting", "stalled", "failed", "interrupted"]
     because: str
     hint: str
     endpoint: Annotated[str | None, "Machine and port of the API."]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from canserve.api.deploying import Prepared, UpReport
+from canserve.api.deploying import UpReport
+from canserve.api.preparing import Prepared
 from canserve.api.running import DownReport, Found
 from canserve.commands import ssh
 from canserve.plan.steps.starting import endpoint

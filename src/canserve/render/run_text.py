@@ -12,7 +12,7 @@ from canserve.verdict import Word
 _STYLES: dict[str, str] = {"yes": "bold green", "no": "bold red", "unknown": "bold yellow"}
 _WORDS: dict[str, Word] = {
     "up": "yes", "running": "yes", "down": "yes", "nothing": "yes", "failed": "no", "ended": "no", "partly": "no",
-    "gone": "no", "left": "no", "starting": "unknown", "interrupted": "unknown", "unknown": "unknown",
+    "gone": "no", "left": "no", "stalled": "no", "starting": "unknown", "interrupted": "unknown", "unknown": "unknown",
 }  # fmt: skip
 
 

@@ -1,0 +1,95 @@
+"""From a plan to a deployment and its steps: nothing here changes anything."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from canserve.api import Options, SpecError, promised
+from canserve.api.sites import named, real, site, with_addresses
+from canserve.api.wished import (
+    UpWishes,
+    absolute,
+    chosen_plan,
+    given_to,
+    notes_for,
+    refuse_secrets,
+    where_it_lies,
+)
+from canserve.facts import Missing
+from canserve.plan.plan import Plan
+from canserve.plan.steps.starting import starting
+from canserve.plan.steps.step import Step
+from canserve.subjects.cluster import Node
+from canserve.subjects.deployment import Deployment, Image
+from canserve.verdict import No
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that ``up`` will do."""
+
+    deployment: Deployment
+    nodes: tuple[Node, ...]
+    """Those of the deployment, the head first; then those on the way to them."""
+    steps: tuple[Step, ...]
+    plan: Plan
+    """What it was made of."""
+    notes: tuple[str, ...] = ()
+    promise: Mapping[str, Any] | None = None
+    """What the plan promises of speed, as the journal keeps it for ``verify``."""
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Names of those that hold something of it, the head first."""
+        return tuple(one.name for one in self.deployment.sites)
+
+
+def prepare(spec: str, wishes: UpWishes, options: Options | None = None) -> Prepared:
+    """The steps for a saved plan's first plan, or for the best plan of a model. Runs nothing. Raises SpecError."""
+    options = options or Options()
+    return prepared(chosen_plan(spec, wishes, options), wishes, options)
+
+
+def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
+    """The steps for a plan. Runs nothing. Raises SpecError where it cannot be put into service."""
+    if isinstance(chosen.start, Missing):
+        raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")
+    if isinstance(chosen.verdict, No) and not wishes.force:
+        raise SpecError(f"the plan says no: {chosen.verdict.because}", chosen.verdict.fix)
+    start = chosen.start.value
+    refuse_secrets([process.argv for process in start.processes])
+    where = where_it_lies(wishes.inside or chosen.build)
+    names = tuple(dict.fromkeys(rank.machine for rank in chosen.placement.ranks))
+    names = tuple(dict.fromkeys((*names, *(process.host for process in start.processes))))
+    container = isinstance(where, Image)
+    nodes = real(names, named(wishes.on or names, options, look=container and wishes.accelerators is None))
+    ranks = chosen.placement.ranks
+    sites = tuple(site(node, ranks, wishes.accelerators, container) for node in nodes[: len(names)])
+    when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    deployment = Deployment(
+        run=secrets.token_hex(4),
+        model=chosen.model,
+        build=wishes.inside or chosen.build,
+        engine=chosen.engine,
+        where=where,
+        sites=sites,
+        processes=with_addresses(start.processes, start.placeholders, nodes),
+        operator=f"{operator()} {when}",
+        given=given_to(chosen.model, where, wishes),
+        state=absolute(wishes.state, "the folder of claims"),
+    )
+    notes = (*start.notes, *notes_for(deployment, wishes))
+    return Prepared(deployment, nodes, starting(deployment), chosen, notes, promised.kept(chosen))
+
+
+def operator() -> str:
+    """Who asks, and from which machine."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", getpass.getuser())
+    return f"{name}@{re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())}"
