@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from quant_world import gpu, judged, listing, machine, skipped
 from small_world import case, model, seen
 
-from canserve.checks.case import Case, Wish
+from canserve.checks.case import Case, Deployment, Wish
 from canserve.checks.machine.collective import COLLECTIVE_LOADS
 from canserve.checks.machine.driver import DRIVER
 from canserve.checks.machine.entrypoint import ENTRYPOINT
@@ -21,7 +21,9 @@ from canserve.facts import Cause, Known, Missing
 from canserve.rules.stack import FILE
 from canserve.rules.table import load
 from canserve.subjects.host import Interface
+from canserve.subjects.launch import Process, Start
 from canserve.subjects.machine import Machine
+from canserve.subjects.parallel import Parallel
 from canserve.subjects.stack import Kernels, Loaded, Stack, Started, Tool, Triton
 from canserve.verdict import No, Unknown, Yes
 
@@ -396,3 +398,25 @@ def test_a_compatibility_package_in_the_image() -> None:
     )
     assert isinstance(judged(DRIVER, driven("545.23.08")), No)
     assert isinstance(judged(DRIVER, driven(UNREACHED)), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("head", "second", "verdict"),
+    [
+        (("VLLM_HOST_IP",), ("VLLM_HOST_IP",), Yes),
+        (("VLLM_HOST_IP",), (), No),  # one that starts without it stands where the image was made
+        (("NCCL_SOCKET_IFNAME",), ("NCCL_SOCKET_IFNAME",), No),
+    ],
+)
+def test_commands_set_anew_what_an_image_pins(
+    head: tuple[str, ...], second: tuple[str, ...], verdict: type
+) -> None:
+    processes = tuple(
+        Process(host, (number,), ("vllm",), dict.fromkeys(names, "192.168.7.2"))
+        for number, (host, names) in enumerate({"a": head, "b": second}.items())
+    )
+    deployment = Deployment(cast(Any, None), Parallel(2), start=Known(Start(processes)))
+    found = judged(ENVIRONMENT, replace(pinning(VLLM_HOST_IP="10.1.2.3"), deployment=deployment))
+    assert isinstance(found, verdict)
+    if isinstance(found, Yes):
+        assert found.because == "its commands set anew what its variables bind it to: VLLM_HOST_IP"

@@ -16,6 +16,7 @@ import canserve
 from canserve.memory.quantity import GIB
 from canserve.plan.file import read_plans
 from canserve.render.schemas import schema_text
+from made_images import docker_archive, layer
 from terminal import on_terminal
 
 
@@ -252,6 +253,26 @@ def test_several_machines_and_fewer_accelerators(here: Path) -> None:
     assert machines == ["profile:dgx-spark", "profile:dgx-spark#2"]
     assert max(p["layout"]["tp"] for p in planned(here, "--gpus", "2")["plans"]) == 2
     assert run(*arguments(here, "--gpus", "9")).returncode == 2
+
+
+def test_what_an_image_pins_is_judged_with_the_commands_that_start_it(here: Path, tmp_path: Path) -> None:
+    files = (path for path in (here / "build").rglob("*") if path.is_file())
+    packages = {
+        f"usr/lib/python3/dist-packages/{p.relative_to(here / 'build')}": p.read_bytes() for p in files
+    }
+    archive = docker_archive(tmp_path / "a.tar", [layer(packages)], environment=["VLLM_HOST_IP=10.9.9.9"])
+    cluster = tmp_path / "two.toml"
+    network = '[nodes.{0}]\nprofile = "dgx-spark"\nip = "10.0.0.{1}"\ninterface = "eth0"\n'
+    cluster.write_text(network.format("a", 1) + network.format("b", 2))
+    words = ("--build", f"docker-archive:{archive}", "--on", str(cluster), "--offline", "--format", "json")
+    plans = json.loads(run("plan", str(here / "model"), *words).stdout)["plans"]
+    found = {
+        plan["layout"]["tp"]: next(f for f in plan["findings"] if f["check"] == "environment-pins-no-address")
+        for plan in plans
+        if plan["layout"]["pp"] == plan["layout"]["dp"] == 1
+    }
+    assert found[2]["verdict"] == "yes" and "set anew" in found[2]["because"]
+    assert found[1]["verdict"] != "yes"  # one machine is started without it
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from canserve.checks.case import Case, Deployment
 from canserve.checks.layout import judge
+from canserve.checks.machine.environment import ENVIRONMENT
 from canserve.checks.machines import for_serving
 from canserve.checks.pipeline import CHECK as PIPELINE
 from canserve.engines import engine_named
@@ -51,7 +52,7 @@ def evaluate(it: Candidate) -> Plan:
         serving=serving,
         speed=_speed(it, request, serving),
         start=started,
-        findings=(*it.judged.findings, *_findings(it, deployment), *between),
+        findings=(*_with_commands(it, deployment), *_findings(it, deployment), *between),
         skipped=(*it.judged.skipped, *unasked),
         notes=(*it.judged.notes, *notes),
     )
@@ -77,6 +78,18 @@ def _together(it: Candidate) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     nodes = tuple(it.machines.nodes[name] for name in names if name in it.machines.nodes)
     image = it.judged.build.identity.in_container
     return for_serving(Cluster(", ".join(names), nodes), image=image) if nodes else ((), ())
+
+
+def _with_commands(it: Candidate, deployment: Deployment) -> Iterator[Finding]:
+    """What was found of the build; what an image binds ranks to is judged anew, with the commands that start them."""
+    build = it.judged.build
+    devices = [it.machines.devices[rank.machine] for rank in it.layout.placement.ranks]
+    machines = [one.value.machine for one in devices if isinstance(one, Known)]
+    by_about = {f"{build.identity.subject} on {machine.subject}": machine for machine in machines}
+    for finding in it.judged.findings:
+        machine = by_about.get(finding.about) if finding.check == ENVIRONMENT.name else None
+        again = ENVIRONMENT.judge(Case(it.model, build, machine, it.judged.wish, deployment=deployment))
+        yield again if machine is not None and isinstance(again, Finding) else finding
 
 
 def _findings(it: Candidate, deployment: Deployment) -> Iterator[Finding]:

@@ -27,9 +27,13 @@ NOWHERE = frozenset({"", "auto", "local", "localhost", "0.0.0.0", "::"})  # noqa
 def pins_none(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``environment-pins-no-address``."""
     pins = read_around(reader, case.build.stack.pins)
-    bound = _bound(pins, case.build.identity.engine)
-    if not bound:
+    pinned = _bound(pins, case.build.identity.engine)
+    if not pinned:
         return Yes("its variables bind it to no address and to no network interface")
+    again = _set_anew(reader, case)
+    bound = {name: what for name, what in pinned.items() if name not in again}
+    if not bound:
+        return Yes(f"its commands set anew what its variables bind it to: {', '.join(pinned)}")
     from canserve.subjects.machine import NOT_LOOKED
 
     machine = machine_of(case)
@@ -66,6 +70,15 @@ def _bound(pins: Mapping[str, str], engine: str) -> Mapping[str, tuple[str, str]
         if row is not None and rules.heeded(row, engine) and row.text("binds") in {"address", "interface"}:
             found[name] = (row.text("binds"), value)
     return dict(sorted(found.items(), key=lambda item: item[1][0]))  # addresses before interfaces
+
+
+def _set_anew(reader: Reader, case: Case) -> frozenset[str]:
+    """The variables that every process of the deployment is started with; none where no commands were written."""
+    found = None if case.deployment is None else case.deployment.start
+    if not isinstance(found, Known) or not found.value.processes:
+        return frozenset()
+    reader.cite(found.evidence)
+    return frozenset.intersection(*(frozenset(one.environment) for one in found.value.processes))
 
 
 def _override(name: str) -> str:
