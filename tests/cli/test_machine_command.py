@@ -68,7 +68,8 @@ def test_this_machine(tmp_path: Path) -> None:
     here = facts(done.stdout)
     assert here["kernel"] == os.uname().release and here["host_memory"]["total"] > 1 << 28
     again = facts(run("machine", str(saved), "--format", "json").stdout)
-    assert again["cpu_arch"] == here["cpu_arch"] and again["disk"] == here["disk"]
+    for field in ("cpu_arch", "disk", "gpus"):  # none is a number of accelerators
+        assert again[field] == here[field], field
 
 
 def test_a_machine_over_ssh(spark: Loopback, tmp_path: Path) -> None:

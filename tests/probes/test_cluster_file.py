@@ -114,7 +114,7 @@ def test_an_unknown_profile_names_near_ones() -> None:
         ('[nodes.a]\nthrough = "a"', "a is reached only through itself"),
         ("[nodes.a]\ndriver = 580", "c.toml:2: a: driver: not a version: 580"),
         ('[nodes.a]\ndriver = "latest"', "not a version"),
-        ("[nodes.a]\ngpus = 0", "not a number of accelerators"),
+        ("[nodes.a]\ngpus = -1", "not a number of accelerators"),
         ("[nodes.a]\ngpus = true", "not a number of accelerators"),
         ('[nodes.a]\nmemory = "lots"', "not a number of bytes"),
         ("[nodes.a]\nmemory = inf", "memory"),

@@ -48,7 +48,7 @@ def _compute(value: object) -> Compute:
 
 
 def _whole(value: object) -> int:
-    if type(value) is not int or not 0 < value <= MAX_GPUS:
+    if type(value) is not int or not 0 <= value <= MAX_GPUS:  # 0: it serves on its processors, or not at all
         raise ValueError(f"not a number of accelerators: {value!r}")
     return value
 
