@@ -16,9 +16,10 @@ from canserve.subjects.parallel import Parallel, Placement, Rank
 
 SERVER = """\
 #!/bin/sh
-# An engine that is none: listens on the port that it is told, and says what it was given.
+# An engine that is none: answers on the port that it is told, and says what it was given.
 echo "starting $0 $*"
 echo "token ${SERVE_TOKEN:-none} variable ${SERVE_VARIABLE:-none}"
+echo "looking at its words"
 port=
 while [ $# -gt 0 ]; do case $1 in --port) port=$2;; --fail) echo "ValueError: no such model" >&2; exit 7;; esac; shift; done
 exec python3 -c '
@@ -31,7 +32,13 @@ child = subprocess.Popen(["sleep", "100000"])
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(8)
 print("ready on", sys.argv[1], "memory", name, flush=True)
-time.sleep(100000)
+while True:
+    c = s.accept()[0]
+    try:
+        c.settimeout(5); c.recv(4096); c.sendall(b"HTTP/1.0 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+    except OSError:
+        pass
+    c.close()
 ' "$port"
 """
 

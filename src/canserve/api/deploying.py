@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 from canserve.api.preparing import Prepared, operator, prepare
 from canserve.api.sites import kept
+from canserve.api.watching import awaited
 from canserve.plan.steps.starting import endpoint
 from canserve.plan.steps.stopping import stopping
-from canserve.run.awaiting import Awaited, awaited, ended, look_at
+from canserve.run.awaiting import Awaited, ended, look_at
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
 from canserve.store.journal import Journal
 from canserve.subjects.deployment import Seen

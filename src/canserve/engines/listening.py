@@ -57,6 +57,12 @@ def api_port(argv: Sequence[str]) -> int | None:
     return listens(engine, argv).api if engine is not None else None
 
 
+def bound(argv: Sequence[str]) -> str:
+    """The address at which a server is asked on its own machine."""
+    host = _word(argv, "--host", "--server-name") or ""
+    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
+
+
 def _word(argv: Sequence[str], *names: str) -> str | None:
     """The value of a flag, in either form; the last one counts."""
     found = None

@@ -16,6 +16,11 @@ def kept(argv: Sequence[str]) -> tuple[str, ...]:
     return (*argv, "--block") if starts(argv) and "--block" not in argv else tuple(argv)
 
 
+def works(name: str) -> bool:
+    """Whether a process of a cluster works for somebody, by the kernel's name for it."""
+    return name.startswith("ray::") and not name.startswith(("ray::IDLE", "ray::Dashboard"))
+
+
 def accelerators(argvs: Iterable[Sequence[str]]) -> int:
     """How many accelerators a cluster has when all of these have joined."""
     counts = (argv[argv.index("--num-gpus") + 1] for argv in argvs if starts(argv) and "--num-gpus" in argv)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from canserve.subjects.deployment import Seen
+from canserve.subjects.progress import Stage
 
 State = Literal["up", "starting", "stalled", "failed", "interrupted"]
 
@@ -27,3 +28,10 @@ class Outcome:
     """The finer name within the kind."""
     told: tuple[str, ...] = ()
     """Lines for a person: what was seen on each rank."""
+    because: str = ""
+    """What the cause means; empty: it could not be told."""
+    fix: str = ""
+    stages: tuple[Stage, ...] = ()
+    """How far every rank came, and when."""
+    seconds: float = 0.0
+    """That it was waited for."""

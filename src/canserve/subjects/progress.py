@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 PENDING, UP, READY, ANSWERED = "pending", "up", "ready", "serving"
 WORDS: Mapping[str, str] = {
@@ -92,6 +91,8 @@ class Sample:
     """How it ended, in words."""
     told: Told = field(default_factory=Told)
     counters: Counters | None = None
+    speaks: bool = True
+    """Whether its log tells phases; one that only joins machines, or works for another, has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,6 @@ class Standstill:
     """Seconds since anything of any rank moved."""
 
 
-State = Literal["starting", "ready", "stalled", "failed"]
-
-
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What a watch knows after a look."""
@@ -161,19 +159,3 @@ class Outlook:
     ended: tuple[Sample, ...] = ()
     """Processes that are no more."""
     standstill: Standstill | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What a failed or stalled start comes down to."""
-
-    kind: str | None = None
-    name: str | None = None
-    because: str = ""
-    fix: str = ""
-    line: str = ""
-    """The line of a log that says so."""
-    seen: tuple[str, ...] = ()
-    """What was seen on each rank."""
-    next_look: tuple[str, ...] = ()
-    source: str = ""

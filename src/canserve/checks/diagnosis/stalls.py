@@ -110,7 +110,7 @@ def _named(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
 def _placement(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
     del waiting
     nodes = [each.nodes_in_cluster for each in readings if each.nodes_in_cluster is not None]
-    has = f"; its cluster has {_count(max(nodes), 'node')}" if nodes else ""
+    has = f"; its cluster has {count_of(max(nodes), 'node')}" if nodes else ""
     return Stall("ray-lacks-gpus", {"nodes": has})
 
 
@@ -125,8 +125,9 @@ def _store(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
 
 
 def _queue(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
-    del waiting, readings
-    return Stall("queue-address-unreachable")
+    del waiting
+    named = [value for each in readings for value in each.facts.get("advertised", ())]
+    return Stall("queue-address-unreachable", {"advertised": f" ({named[0]})" if named else ""})
 
 
 def _connect(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
@@ -139,7 +140,7 @@ def _collective(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
     missing = _missing(readings, len(waiting))
     says = waiting[0].place.says if waiting and waiting[0].place else "waits"
     whom = f"; {missing} is not there" if missing else ""
-    return Stall("collective-stands", {"count": _count(len(waiting), "rank"), "says": says, "missing": whom})
+    return Stall("collective-stands", {"count": count_of(len(waiting), "rank"), "says": says, "missing": whom})
 
 
 def _unplaced(readings: Sequence[Reading], silence: float) -> Stall:
@@ -192,5 +193,6 @@ def _rank(process: Process) -> int | None:
     return process.rank
 
 
-def _count(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
+    """``2 ranks``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

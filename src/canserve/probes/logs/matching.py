@@ -9,6 +9,7 @@ from typing import Protocol, cast
 import re2  # type: ignore[import-untyped]
 
 from canserve.rules.failures import Knowledge, Place, Signature, Telling
+from canserve.subjects.progress import Count
 
 _MEMORY = 1 << 20
 _SIEVE_MEMORY = 64 << 20
@@ -104,7 +105,9 @@ class Matcher:
             literal: (marker.engine, marker.phase) for marker in knowledge.markers for literal in marker.find
         }
         self.literals = tuple(dict.fromkeys([*self._rows, *self._tells, *self._marks]))
-        self._inside = _Literals(self.literals)
+        self._counters = _by_literal((row.find, number) for number, row in enumerate(knowledge.counters))
+        self._waiting = frozenset(knowledge.waiting)
+        self._inside = _Literals(tuple(dict.fromkeys([*self.literals, *self._counters, *knowledge.waiting])))
         self._compiled: dict[str, Pattern] = {}
         self._exception, self._cpp = _pattern(EXCEPTION), _pattern(_CPP)
         self._depths = [(depth, [_pattern(each) for each in texts]) for depth, texts in knowledge.processes]
@@ -136,6 +139,19 @@ class Matcher:
             if (groups := self._groups(row.match, text)) is not None:
                 found.append((row, groups))
         return tuple(found)
+
+    def counts(self, held: Sequence[str], text: str) -> Count | None:
+        """How far the progress bar of a line is; None: it is none."""
+        for number in sorted({number for literal in held for number in self._counters.get(literal, ())}):
+            row = self.knowledge.counters[number]
+            groups = self._groups(row.match, text)
+            if groups is not None and len(groups.get("done", "") + groups.get("total", "")) < 16:
+                return Count(row.phase, int(groups["done"]), int(groups["total"]))
+        return None
+
+    def waits(self, held: Sequence[str]) -> bool:
+        """Whether a line only says that it still waits."""
+        return not self._waiting.isdisjoint(held)
 
     def ends_traceback(self, text: str) -> bool:
         """Whether a line names an exception or a crash."""

@@ -39,7 +39,7 @@ _DUMPED = 64 << 20
 _CLAIM = re.compile(r"\b(assert [^\n]{1,300})\s*(?:\n[^\n]*[~^]+\s*)?\Z")
 """What an assertion without a message says: its own code, quoted in the line above it."""
 _REFUSED = re.compile(r'HTTP/1\.[01]"? [45]\d\d\b| [45]\d\d$')
-_FACTS = ("version", "world", "local", "address", "begun", "ended")
+_FACTS = ("version", "world", "local", "address", "advertised", "begun", "ended")
 _TRACEBACK = "Traceback (most recent call last)"
 
 

@@ -1,0 +1,160 @@
+"""Whether a start moves, stands or has failed: a state machine over looks. Pure; one line is never a verdict.
+
+A rank *moves* while its log says something new, its progress bar counts, bytes are read, memory of the host or of
+the accelerator changes, or a compiler runs. It *stands* where nothing of any rank has moved for ``QUIET`` seconds and
+those that are least far have spent the budget of their phase: who is further may be waiting for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from canserve.plan.budgets import BLIND, BUSY, Budget, Budgets
+from canserve.subjects.progress import PENDING, UP, Counters, Outlook, Sample, Stage, Standstill
+
+QUIET = 30.0
+"""Seconds without any sign before silence counts; looks are a second or two apart."""
+LOST = 60.0
+"""Seconds after which a machine that cannot be looked at counts as silent."""
+TOGETHER = frozenset({"connecting", "met", "capturing"})
+"""Phases in which ranks wait for each other by spinning: processors that are busy there show nothing."""
+_MEMORY, _READ, _FAULTS = 16 << 20, 4 << 20, 256
+"""What has to change since the last sign: less is what an idle process does."""
+_BUSY_SHARE = 0.5
+"""Of one processor."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """Of one process: what the last sign of life was measured against."""
+
+    news: int = 0
+    base: Counters | None = None
+    last: Counters | None = None
+    at: float = 0.0
+    lost: float | None = None
+
+
+class Watch:
+    """Fed with looks; knows where every rank is."""
+
+    def __init__(self, budgets: Budgets, order: Sequence[str], marked: Collection[str]) -> None:
+        """``order``: phases as ``rules/phases.toml`` has them; ``marked``: those that this engine's log tells."""
+        self._budgets, self._marked = budgets, marked
+        self._order = (PENDING, UP, *(phase for phase in order if phase != "stopping"))
+        self._place = {phase: number for number, phase in enumerate(self._order)}
+        self._stages: dict[tuple[int, int | None], Stage] = {}
+        self._known: dict[int, _Known] = {}
+
+    def observe(self, samples: Sequence[Sample], at: float) -> Outlook:
+        """What is known after this look, ``at`` seconds into the start."""
+        changed: list[Stage] = []
+        for sample in samples:
+            for stage in self._seen(sample, at):
+                before = self._stages.get((stage.process, stage.rank))
+                if before is None or before.phase != stage.phase:
+                    changed.append(stage)
+                self._stages[stage.process, stage.rank] = stage
+        stages = tuple(self._stages.values())
+        ended = tuple(sample for sample in samples if sample.seen and sample.alive is False)
+        return Outlook(at, stages, tuple(changed), ended, self._standstill(samples, at))
+
+    def _seen(self, sample: Sample, at: float) -> list[Stage]:
+        """The ranks of one process, as this look shows them."""
+        known = self._known.setdefault(sample.process, _Known(at=at))
+        if not sample.seen:
+            known.lost = at if known.lost is None else known.lost
+            return [self._before(sample, rank, at) for rank in sample.ranks or (None,)]
+        known.lost = None
+        sign, busy, rate = _moved(known, sample, at)
+        found = []
+        for rank in sample.ranks or (None,):
+            stage = self._before(sample, rank, at)
+            told = sample.told.of(rank, self._place) or (UP if sample.alive else PENDING)
+            count = sample.told.counts.get(rank) or sample.told.counts.get(None)
+            said = sign
+            if self._place[told] > self._place[stage.phase]:
+                entered = (*stage.history, (told, at))
+                stage, said = replace(stage, phase=told, since=at, history=entered), said or "another phase"
+            if count is not None and count != stage.count:
+                said = said or f"{count.done} of {count.total}"
+            if said:
+                stage = replace(stage, moved=at, sign=said)
+            last = sample.told.last or stage.last
+            stage = replace(stage, count=count, rate=rate, last=last, busy=at if busy else stage.busy)
+            found.append(stage)
+        known.at = at
+        return found
+
+    def _before(self, sample: Sample, rank: int | None, at: float) -> Stage:
+        first = Stage(sample.process, sample.machine, rank, PENDING, at, at, history=((PENDING, at),))
+        return self._stages.get((sample.process, rank), first)
+
+    def _standstill(self, samples: Sequence[Sample], at: float) -> Standstill | None:
+        if any(not each.seen and at - (self._known[each.process].lost or at) < LOST for each in samples):
+            return None
+        quiet = at - max((stage.moved for stage in self._stages.values()), default=at)
+        speaking = {sample.process for sample in samples if sample.speaks}
+        ranks = [stage for stage in self._stages.values() if stage.process in speaking]
+        if not ranks or quiet < QUIET:
+            return None
+        least = min((stage.phase for stage in ranks), key=lambda phase: self._place[phase])
+        behind = [stage for stage in ranks if stage.phase == least]
+        budget = self._of(least)
+        blind = any(self._known[stage.process].last is None for stage in behind)
+        busy = least not in TOGETHER and any(at - stage.busy < QUIET and stage.busy for stage in ranks)
+        seconds = budget.seconds * (BUSY if busy else BLIND if blind else 1.0)
+        over = at - max(stage.since for stage in behind) - seconds
+        return Standstill(least, seconds, budget.why, over, quiet) if over >= 0 else None
+
+    def _of(self, phase: str) -> Budget:
+        return self._budgets.of(phase, self._marked, self._order)
+
+
+def _moved(known: _Known, sample: Sample, at: float) -> tuple[str, bool, float | None]:
+    """What moved since the last look, whether processors were busy, and how fast was read."""
+    now, last = sample.counters, known.last
+    sign = "its log grew" if sample.told.news > known.news else ""
+    known.news = sample.told.news
+    if now is None:
+        return sign, False, None
+    known.last = now
+    if known.base is None or last is None:
+        known.base = now
+        return sign, False, None
+    counted = _counted(known.base, now)
+    if counted:
+        known.base = now
+    seconds = at - known.at
+    busy = seconds > 0 and (now.cpu - last.cpu) / seconds >= _BUSY_SHARE
+    rate = None
+    if now.read is not None and last.read is not None and seconds > 0:
+        rate = max(now.read - last.read, 0) / seconds
+    return sign or counted, busy, rate
+
+
+def _counted(base: Counters, now: Counters) -> str:
+    """What the kernel's counters show since the last sign; empty: nothing."""
+    signs = (
+        ("compilers run", now.builders > 0),
+        ("bytes were read", _grown(base.read, now.read) >= _READ),
+        ("accelerator memory changed", abs(_grown(base.accelerator, now.accelerator)) >= _MEMORY),
+        ("memory changed", abs(now.memory - base.memory) >= _MEMORY),
+        ("pages were read", now.faults - base.faults >= _FAULTS),
+    )
+    return next((sign for sign, seen in signs if seen), "")
+
+
+def _grown(before: int | None, now: int | None) -> int:
+    return 0 if before is None or now is None else now - before
+
+
+def marked(markers: Iterable[tuple[str, str]], engine: str) -> frozenset[str]:
+    """The phases that an engine's log tells. ``markers``: engine and phase of each; an empty engine: any."""
+    found = list(markers)
+    return (
+        frozenset(phase for of, phase in found if of in ("", engine))
+        if engine in dict(found)
+        else frozenset()
+    )

@@ -1,0 +1,138 @@
+"""One process's log as it grows: how far each of its ranks has come, read once, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from canserve.checks.diagnosis.log import Line
+from canserve.probes.logs.matching import Matcher
+from canserve.probes.logs.unwrap import unwrap
+from canserve.subjects.progress import Count, Told
+
+FIRST, LAST = 1 << 20, 1 << 20
+"""Bytes of a log that are kept for a diagnosis: its beginning, and its end."""
+LONGEST = 64 << 10
+_FACTS = ("world", "address", "advertised", "placing")
+_VALUES = 16
+
+
+class Tracker:
+    """Fed with bytes; ``told`` is what they come down to."""
+
+    def __init__(self, matcher: Matcher, engine: str, ranks: Sequence[int]) -> None:
+        """``ranks``: those that the process starts."""
+        self._matcher, self._engine, self._ranks = matcher, engine, frozenset(ranks)
+        self._order = matcher.knowledge.order
+        self._of: dict[str, int] = {}
+        """The rank of each process that named its own."""
+        self._phases: dict[int | None, str] = {}
+        self._unsaid: dict[str, str] = {}
+        """The phase of each process that has not named a rank yet."""
+        self._counts: dict[int | None, Count] = {}
+        self._facts: dict[str, list[str]] = {}
+        self._news = 0
+        self._last = ""
+        self._rest = b""
+        self._rest_count: Count | None = None
+        self._number = 0
+        self._first, self._tail = bytearray(), bytearray()
+        self.size = 0
+        """Bytes so far."""
+
+    def feed(self, data: bytes) -> None:
+        """Read on."""
+        self.size += len(data)
+        room = FIRST - len(self._first)
+        self._first += data[:room]
+        self._tail += data[max(room, 0) :]
+        del self._tail[:-LAST]
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for raw in whole:
+            self._line(raw)
+        if len(self._rest) > LONGEST:
+            self._rest = self._rest[-LONGEST:]
+        if self._rest.strip():
+            self._bar()
+
+    @property
+    def told(self) -> Told:
+        """What has been written so far."""
+        facts = {name: tuple(values) for name, values in self._facts.items()}
+        return Told(dict(self._phases), dict(self._counts), self._news, self._last, facts)
+
+    @property
+    def kept(self) -> bytes:
+        """The log, or its beginning and its end."""
+        return bytes(self._first + self._tail)
+
+    def _bar(self) -> None:
+        """A progress bar is one line that is drawn over until its phase is done."""
+        line = unwrap(self._rest, 0)
+        held = self._matcher.inside(line.text)
+        counted = self._matcher.counts(held, line.text)
+        if counted is not None and counted != self._rest_count:
+            self._rest_count = counted
+            self._count(line, counted)
+
+    def _line(self, raw: bytes) -> None:
+        self._number += 1
+        line = unwrap(raw[:LONGEST], self._number)
+        if not line.text.strip():
+            return
+        self._last = line.text[:400]
+        held = self._matcher.inside(line.text)
+        if not self._matcher.waits(held):
+            self._news += 1
+        if not held:
+            return
+        self._tell(line, held)
+        for engine, phase in self._matcher.marks(held):
+            if engine in ("", self._engine) and phase != "stopping":
+                self._mark(line, phase)
+        if (counted := self._matcher.counts(held, line.text)) is not None:
+            self._rest_count = None
+            self._count(line, counted)
+
+    def _tell(self, line: Line, held: Sequence[str]) -> None:
+        for row, groups in self._matcher.tells(held, line.text):
+            if row.engine not in ("", self._engine):
+                continue
+            for name in _FACTS:
+                values = self._facts.setdefault(name, [])
+                if (value := groups.get(name, "")[:200]) and value not in values and len(values) < _VALUES:
+                    values.append(value)
+            if "rank" in groups and line.who:
+                self._named(line.who, int(groups["rank"][:6]))
+
+    def _named(self, who: str, rank: int) -> None:
+        """A process names its rank: what it said before was that rank's."""
+        rank = rank if rank in self._ranks or len(self._ranks) != 1 else next(iter(self._ranks))
+        if rank in self._ranks and len(self._of) < 4096:
+            self._of[who] = rank
+            if (phase := self._unsaid.pop(who, None)) is not None:
+                self._further(rank, phase)
+
+    def _rank(self, line: Line) -> int | None:
+        if (named := self._of.get(line.who)) is not None:
+            return named
+        return line.rank if line.rank in self._ranks else None
+
+    def _mark(self, line: Line, phase: str) -> None:
+        rank = self._rank(line)
+        if rank is None and line.who and self._matcher.depth(line.process) > 1 and len(self._unsaid) < 4096:
+            before = self._unsaid.get(line.who, phase)
+            self._unsaid[line.who] = max(before, phase, key=lambda each: self._order[each])
+            if len(self._ranks) > 1:
+                return  # one of several: it does not speak for all
+        self._further(rank, phase)
+
+    def _further(self, rank: int | None, phase: str) -> None:
+        before = self._phases.get(rank)
+        if before is None or self._order[phase] > self._order[before]:
+            self._phases[rank] = phase
+
+    def _count(self, line: Line, count: Count) -> None:
+        rank = self._rank(line)
+        self._counts[rank] = count
+        self._further(rank, count.phase)
+        self._news += 1

@@ -1,0 +1,154 @@
+"""Watches a start until it answers, stands still, has failed, or the time is over; and says which, and why."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from canserve.checks.diagnosis.judge import filled
+from canserve.checks.diagnosis.log import Reading
+from canserve.checks.diagnosis.standing import Scene, merged, standing
+from canserve.plan.budgets import budgets
+from canserve.plan.watching import Watch, marked
+from canserve.probes.logs.matching import Matcher
+from canserve.probes.logs.reading import read_log
+from canserve.run.awaiting import Awaited
+from canserve.run.watching_look import Eyes, Sight
+from canserve.run.watching_sockets import connections
+from canserve.subjects.diagnosis import Diagnosis
+from canserve.subjects.outcome import Outcome
+from canserve.subjects.progress import WORDS, Outlook, Sample, Stage, Standstill
+
+EVERY = 1.0
+"""Seconds between two looks."""
+LAST_WORDS = 2.0
+"""Seconds that the other ranks have to say why, once one has ended: the first of them to fail is the cause."""
+
+
+Judge = Callable[[Sequence[Reading]], Diagnosis]
+"""From logs to the first cause."""
+
+
+def watch(it: Awaited, matcher: Matcher, judge: Judge) -> Outcome:
+    """Look until it is decided. Never raises for what machines do."""
+    return _Watching(it, matcher, judge).end()
+
+
+class _Watching:
+    """One watch."""
+
+    def __init__(self, it: Awaited, matcher: Matcher, judge: Judge) -> None:
+        self._it, self._matcher, self._judge = it, matcher, judge
+        self._eyes = Eyes(it.deployment, it.nodes, matcher)
+        knowledge = matcher.knowledge
+        told = marked(((each.engine, each.phase) for each in knowledge.markers), it.deployment.engine)
+        self._watch = Watch(budgets(it.plan), tuple(knowledge.order), told)
+
+    def end(self) -> Outcome:
+        """Until it is decided."""
+        it, began = self._it, time.monotonic()
+        while True:
+            sight = self._eyes.look()
+            outlook = self._watch.observe(sight.samples, time.monotonic() - began)
+            it.show(outlook)
+            it.tell(furthest(outlook.stages) or "waiting until it answers")
+            decided = self._decided(sight, outlook)
+            if decided is not None:
+                return replace(
+                    decided, seen=decided.seen or sight.seen, stages=outlook.stages, seconds=outlook.at
+                )
+            it.stop.event.wait(EVERY)
+
+    def _decided(self, sight: Sight, outlook: Outlook) -> Outcome | None:
+        """The end of the watch; None: it goes on."""
+        it = self._it
+        if it.stop.asked:  # also while it was looked at: whoever pressed Ctrl-C wants it gone, up or not
+            return Outcome("interrupted", "interrupted")
+        if outlook.ended:
+            return self._failed(outlook)
+        if sight.answers or (sight.answers is None and self._listens(sight)):
+            return Outcome("up")
+        if outlook.standstill is not None and it.seconds:
+            return self._stalled(sight, outlook, outlook.standstill)
+        if outlook.at > it.seconds:
+            if not it.seconds:
+                return Outcome("starting", "it was not waited for")
+            why = f"nothing answers yet after {it.seconds:.0f} s; {furthest(outlook.stages)}"
+            return Outcome("starting", why, f"canserve status {it.deployment.run}")
+        return None
+
+    def _listens(self, sight: Sight) -> bool:
+        """Where nobody there can ask: whether something listens."""
+        where = self._eyes.endpoint
+        return where is not None and any(
+            each.machine == where[0] and bool(each.ports.get(where[2])) for each in sight.seen
+        )
+
+    def _failed(self, outlook: Outlook) -> Outcome:
+        """A process has ended. What it said itself goes before what others say of it."""
+        sight = None if self._it.stop.event.wait(LAST_WORDS) else self._eyes.look()
+        samples = () if sight is None else sight.samples
+        ended = [one for one in samples if one.seen and one.alive is False] or list(outlook.ended)
+        found = self._cause(ended)
+        first = ended[0]
+        how, _, last = first.state.partition(": ")
+        line = last if found.cause is None else found.cause.text
+        why = f"{first.machine}: process {first.process} {how}" + (f": {line}" if line else "")
+        return Outcome(
+            "failed", why, found.fix or f"canserve logs {self._it.deployment.run}",
+            () if sight is None else sight.seen, found.kind, found.name, _told(outlook, 0.0),
+            "" if found.cause is None else found.because, found.fix,
+        )  # fmt: skip
+
+    def _cause(self, ended: Sequence[Sample]) -> Diagnosis:
+        """The first error of what ended, from its own log; where that has none, of all of them together."""
+        own = self._judge([self._reading(sample.process) for sample in ended])
+        return own if own.cause is not None else self._judge([self._reading(one) for one in self._eyes.logs])
+
+    def _reading(self, number: int) -> Reading:
+        process = self._it.deployment.processes[number]
+        ranks = ",".join(map(str, process.ranks))
+        name = f"{process.host} rank {ranks}" if ranks else f"{process.host} process {number}"
+        return read_log(name, io.BytesIO(self._eyes.logs[number].tracker.kept), self._matcher)
+
+    def _stalled(self, sight: Sight, outlook: Outlook, still: Standstill) -> Outcome:
+        """Named by everything that is seen; nothing moves, so there is time for a closer look."""
+        sockets, looked = connections(self._eyes, sight)
+        ranks = tuple(stage for stage in outlook.stages if stage.rank is not None)
+        facts = merged([sample.told.facts for sample in sight.samples])
+        stall = standing(Scene(ranks, still.phase, facts, sockets, looked))
+        words = WORDS.get(still.phase, still.phase)
+        row = self._matcher.knowledge.stalls.get(stall.name)
+        if row is None:
+            whose = stall.seen.get("whose", "it")
+            because, fix = f"the start stands ({words}), and nothing says what {whose} waits for", ""
+        else:
+            because, fix = filled(row.because, stall.seen), filled(row.fix, stall.seen)
+        why = f"{because} ({words}: nothing moved for {still.quiet:.0f} s, budget {still.budget:.0f} s)"
+        return Outcome(
+            "stalled", why, fix or f"canserve logs {self._it.deployment.run}", sight.seen,
+            row.kind if row else None, stall.name, _told(outlook, outlook.at), because, fix,
+        )  # fmt: skip
+
+
+def _told(outlook: Outlook, at: float) -> tuple[str, ...]:
+    return tuple(_seen_of(stage, at) for stage in outlook.stages if stage.rank is not None)
+
+
+def _seen_of(stage: Stage, at: float) -> str:
+    """What was seen on a rank: ``rank 1 on b: ranks joining for 92 s, still for 90 s; last: ...``."""
+    said = f"{stage.who} on {stage.machine}: {stage.words}"
+    if at:
+        said += f" for {at - stage.since:.0f} s, still for {at - stage.moved:.0f} s"
+    return f"{said}; last: {stage.last[:300]}" if stage.last else said
+
+
+def furthest(stages: Iterable[Stage]) -> str:
+    """One line of all ranks: ``rank 0: weights 3 of 14, rank 1: ranks joined``."""
+    ranks = [stage for stage in stages if stage.rank is not None]
+    alike: dict[str, list[str]] = {}
+    for stage in ranks:
+        alike.setdefault(stage.words, []).append(str(stage.rank))
+    return "; ".join(f"rank {','.join(each[:8])}: {words}" for words, each in alike.items())

@@ -1,0 +1,267 @@
+"""One look at everything of a deployment that starts: what lives, what was written since, what the kernel counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from canserve.commands import serving, watching
+from canserve.engines import ray
+from canserve.engines.listening import bound
+from canserve.plan.steps.starting import endpoint
+from canserve.probes.live import Way, asked
+from canserve.probes.logs.matching import Matcher
+from canserve.probes.logs.tracking import Tracker
+from canserve.run.looking import WIDTH, Question, sections_of, understood
+from canserve.subjects.cluster import Node
+from canserve.subjects.deployment import PROCESS, Deployment, Folder, Running, Seen
+from canserve.subjects.progress import Counters, Sample
+from canserve.transport.frames import Answer, Section
+from canserve.transport.reach import Limits, Look
+from canserve.trees.fanout import fanout
+
+MOST = 512 << 10
+"""Bytes of one log that are read with one look; the rest comes with the next."""
+SECONDS = 25.0
+"""That one look may take."""
+_HEALTH, _MODELS = "/health", "/v1/models"
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:]{8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
+_BUILDERS = frozenset((
+    "nvcc", "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "ninja", "cc1plus", "cc1", "g++", "gcc", "c++", "clang",
+    "clang++", "hipcc", "lld", "ld", "collect2", "as",
+))  # fmt: skip
+_MIB = 1 << 20
+
+
+@dataclass
+class Log:
+    """What is known of one process's log."""
+
+    tracker: Tracker
+    since: str | None = None
+    """Of a container: the moment of the last line."""
+    lines: list[bytes] = field(default_factory=list)
+    """Of a container: those of that moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one look showed."""
+
+    seen: tuple[Seen, ...]
+    samples: tuple[Sample, ...]
+    answers: bool | None
+    """Whether the API answered; None: it could not be asked."""
+    pids: Mapping[int, tuple[int, ...]]
+    """By process: what runs below it."""
+
+
+class Eyes:
+    """Looks at one deployment again and again; a log is read once."""
+
+    def __init__(self, it: Deployment, nodes: Sequence[Node], matcher: Matcher) -> None:
+        self.deployment = it
+        self.nodes = {node.name: node for node in nodes}
+        self._only = tuple(site.name for site in it.sites)
+        self.logs = {
+            number: Log(Tracker(matcher, it.engine, process.ranks))
+            for number, process in enumerate(it.processes)
+        }
+        self._path = _HEALTH
+        self.endpoint = _endpoint(it)
+        programs = () if it.program == PROCESS else (it.program,)
+        ports = () if self.endpoint is None else (self.endpoint[2],)
+        self._question = Question(it.state, it.run, programs, ports)
+
+    def look(self) -> Sight:
+        """Every machine at the same time. Never raises for what a machine does."""
+        names = [name for name in self._only if name in self.nodes]
+        looks = dict(zip(names, fanout(self._asked, names, WIDTH), strict=True))
+        seen, samples, pids = [], [], dict[int, tuple[int, ...]]()
+        for name, look in looks.items():
+            at = understood(name, look, self._question)
+            trees = _trees(look)
+            for number in self._of(name):
+                self._read(number, look)
+                samples.append(self._sample(number, at, look, trees.get(number, ()), _accelerators(look)))
+                pids[number] = tuple(line.pid for line in trees.get(number, ()))
+            seen.append(at)
+        samples.sort(key=lambda sample: sample.process)
+        return Sight(tuple(seen), tuple(samples), self._answered(looks), pids)
+
+    def _of(self, machine: str) -> Iterator[int]:
+        return (number for number, each in enumerate(self.deployment.processes) if each.host == machine)
+
+    def _asked(self, name: str) -> Look:
+        sections = tuple(self._sections(name))
+        return asked(self.nodes[name], self.nodes, sections, Way(), Limits(whole=SECONDS, output=64 << 20))
+
+    def _sections(self, name: str) -> Iterator[Section]:
+        yield from sections_of(self._question)
+        it, roots = self.deployment, []
+        for number in self._of(name):
+            log = self.logs[number]
+            if isinstance(it.where, Folder):
+                folder = serving.folder(it.state, it.run, number)
+                yield Section(f"log_{number}", watching.detached_log(folder, log.tracker.size, MOST), MOST)
+                roots.append(watching.detached_root(number, folder))
+            else:
+                container = serving.container_name(it.run, number)
+                script = watching.container_log(it.where.program, container, log.since, MOST)
+                yield Section(f"log_{number}", script, MOST)
+                roots.append(watching.container_root(number, it.where.program, container))
+        yield Section("tree", watching.tree(roots), 128 * watching.MOST_PROCESSES)
+        if it.site(name).devices:
+            yield Section("gpu", watching.ACCELERATORS)
+        if self.endpoint is not None and self.endpoint[0] == name:
+            yield Section("answer", watching.answer(self.endpoint[1], self.endpoint[2], self._path))
+
+    def _read(self, number: int, look: Look) -> None:
+        found = look.section(f"log_{number}")
+        if not isinstance(found, Answer) or not found.out:
+            return
+        log = self.logs[number]
+        if isinstance(self.deployment.where, Folder):
+            log.tracker.feed(found.out)
+        else:
+            log.tracker.feed(_fresh(log, found))
+
+    def _sample(
+        self, number: int, seen: Seen, look: Look, tree: Sequence[_Line], accelerator: int | None
+    ) -> Sample:
+        process = self.deployment.processes[number]
+        told = self.logs[number].tracker.told
+        sample = Sample(number, process.host, process.ranks, told=told, speaks=bool(process.ranks))
+        running = next((one for one in seen.running if one.process == number), None)
+        if running is None:
+            reached = not look.trouble and seen.trouble is None and seen.engine_trouble is None
+            return replace(
+                sample, seen=reached, alive=False if reached else None, state="is not there any more"
+            )
+        state = running.state if not running.last else f"{running.state}: {running.last}"
+        counters = _counters(tree, ray.starts(process.argv), accelerator if process.ranks else None, look)
+        return replace(sample, alive=running.alive, state=state, counters=counters)
+
+    def _answered(self, looks: Mapping[str, Look]) -> bool | None:
+        if self.endpoint is None or self.endpoint[0] not in looks:
+            return None
+        found = looks[self.endpoint[0]].section("answer")
+        if not isinstance(found, Answer) or found.status == 3:
+            return None
+        code = found.text.strip()[-3:]
+        if code == "404":
+            self._path = _MODELS if self._path == _HEALTH else _HEALTH
+        return code.startswith("2") or (self._path == _MODELS and code in ("401", "403"))
+
+
+def _endpoint(it: Deployment) -> tuple[str, str, int] | None:
+    """The machine of the API, the address at which it is asked there, and its port."""
+    where = endpoint(it)
+    if where is None:
+        return None
+    argv = next((one.argv for one in it.processes if one.host == where[0] and one.ranks), ())
+    return where[0], bound(argv), where[1]
+
+
+def _fresh(log: Log, found: Answer) -> bytes:
+    """Lines of a container that were not read before, without their moments."""
+    lines = found.out.split(b"\n")
+    if not found.whole:
+        lines = lines[:-1]
+    fresh, before = [], list(log.lines)
+    for line in lines:
+        if not line:
+            continue
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            fresh.append(line)
+            continue
+        moment = stamp[1].decode()
+        if moment == log.since and line in before:
+            before.remove(line)
+            continue
+        if moment != log.since:
+            log.since, log.lines = moment, []
+        log.lines.append(line)
+        fresh.append(line[stamp.end() :])
+    return b"\n".join([*fresh, b""]) if fresh else b""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One process of the kernel."""
+
+    pid: int
+    read: int | None
+    state: str
+    cpu: float
+    memory: int
+    faults: int
+    name: str
+
+
+def _trees(look: Look) -> Mapping[int, list[_Line]]:
+    """By process of the deployment: itself and all below it."""
+    found = look.section("tree")
+    if not isinstance(found, Answer):
+        return {}
+    clock, page, trees = 100, 4096, dict[int, list[_Line]]()
+    for line in found.text.splitlines():
+        match line.split():
+            case ["clock", value] if value.isdecimal():
+                clock = max(int(value), 1)
+            case ["page", value] if value.isdecimal():
+                page = int(value)
+            case [number, pid, chars, blocks, parent, state, ticks, resident, faults, name] if all(
+                word.isdecimal() for word in (number, pid, parent, ticks, resident, faults)
+            ):
+                read = max((int(each) for each in (chars, blocks) if each.isdecimal()), default=None)
+                trees.setdefault(int(number), []).append(
+                    _Line(int(pid), read, state, int(ticks) / clock, int(resident) * page, int(faults), name)
+                )
+            case _:
+                pass
+    return trees
+
+
+def _counters(tree: Sequence[_Line], cluster: bool, accelerator: int | None, look: Look) -> Counters | None:
+    """Of a process; of one that joins its machine to a cluster: of the workers there, and not of the cluster's own."""
+    if not isinstance(look.section("tree"), Answer):
+        return None
+    mine = [line for line in tree if not cluster or ray.works(line.name)]
+    if not mine and not cluster:
+        return None
+    read = [line.read for line in mine if line.read is not None]
+    return Counters(
+        sum(line.cpu for line in mine),
+        sum(line.memory for line in mine),
+        sum(read) if read else None,
+        sum(line.faults for line in mine),
+        sum(line.name in _BUILDERS for line in mine),
+        accelerator,
+        len(mine),
+    )
+
+
+def _accelerators(look: Look) -> int | None:
+    """Bytes in use on all accelerators of a machine; None: nobody says."""
+    found = look.answers.get("gpu")
+    if found is None:
+        return None
+    used = list(_used(found.text.splitlines()))
+    return sum(used) if used else None
+
+
+def _used(lines: Iterable[str]) -> Iterator[int]:
+    for line in lines:
+        first, _, value = line.partition(" ")
+        if first == "bytes" and value.isdecimal():
+            yield int(value)
+        elif (mib := line.split(",")[0].strip()).isdecimal():
+            yield int(mib) * _MIB
+
+
+def running(seen: Iterable[Seen], number: int) -> Running | None:
+    """A process, as a look found it."""
+    return next((one for each in seen for one in each.running if one.process == number), None)
