@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from canserve.probes.machine import ADDRESS, SUFFIX, MachineError, read_cluster,
 from canserve.rules.machines import FIELDS, PREFIX, unstated
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Site
-from canserve.subjects.launch import Process
+from canserve.subjects.launch import Host, Process, filled
 from canserve.subjects.machine import Machine
 from canserve.subjects.parallel import Rank
 
@@ -96,8 +95,6 @@ def with_addresses(
     processes: Sequence[Process], placeholders: Mapping[str, str], nodes: Sequence[Node]
 ) -> tuple[Process, ...]:
     """The processes with addresses that the machines' own file says. Raises SpecError for those nobody says."""
-    from canserve.subjects.launch import Host
-
     known = {Host(node.name).placeholder: node.ip for node in nodes if node.ip is not None}
     for name, what in placeholders.items():
         if name not in known:
@@ -105,9 +102,4 @@ def with_addresses(
                 f"not known: {what}", 'write ip = "..." in a cluster file, and name that with --on'
             )
 
-    def filled(word: str) -> str:
-        for name in placeholders:
-            word = word.replace(f"${name}", known[name])
-        return word
-
-    return tuple(replace(one, argv=tuple(map(filled, one.argv))) for one in processes)
+    return filled(processes, {name: known[name] for name in placeholders})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from canserve.subjects.build import Build
 from canserve.subjects.model import Model
@@ -64,3 +64,21 @@ class Start:
     placeholders: Mapping[str, str] = field(default_factory=dict)
     """What stands in commands and is not known: ``HEAD_IP`` -> in words, what belongs there."""
     notes: tuple[str, ...] = ()
+
+
+def filled(processes: Sequence[Process], addresses: Mapping[str, str]) -> tuple[Process, ...]:
+    """The processes with addresses in place of their names: ``$HEAD_IP`` -> ``10.0.0.1``."""
+
+    def with_them(word: str) -> str:
+        for name in sorted(addresses, key=len, reverse=True):  # $A_B_IP is not $A followed by text
+            word = word.replace(f"${name}", addresses[name])
+        return word
+
+    return tuple(
+        replace(
+            one,
+            argv=tuple(map(with_them, one.argv)),
+            environment={name: with_them(value) for name, value in one.environment.items()},
+        )
+        for one in processes
+    )
