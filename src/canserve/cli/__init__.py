@@ -20,6 +20,7 @@ COMMANDS = (
     "logs",
     "down",
     "distribute",
+    "export",
     "verify",
     "since",
     "matrix",
@@ -31,7 +32,10 @@ COMMANDS = (
     "checks",
     "schema",
     "cache",
+    "mcp",
 )
+ELSEWHERE = {"mcp": "canserve.mcp.command"}
+"""Commands that stand on another floor than this one."""
 
 
 class Commands(click.Group):
@@ -47,7 +51,8 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"canserve.cli.{cmd_name}").command
+        module = ELSEWHERE.get(cmd_name, f"canserve.cli.{cmd_name}")
+        command: click.Command = import_module(module).command
         return command
 
     def resolve_command(
