@@ -122,6 +122,13 @@ def hardware(root: Path, recorded: Path) -> None:
             shutil.copy2(file, target)
 
 
+def show(root: Path, told: dict[str, Any]) -> None:
+    """Folders of this machine, for reading."""
+    for there, here in told["seen"].items():
+        (root / there[1:]).mkdir(parents=True, exist_ok=True)
+        mount("--bind", "-o", "ro", here, root / there[1:])
+
+
 def host_root(told: dict[str, Any]) -> Path:
     """Everything mounted below one folder: this machine's files, where changes go to the host's own disk."""
     home, name = Path(told["folder"]), told["name"]
@@ -141,9 +148,7 @@ def host_root(told: dict[str, Any]) -> Path:
         (root / empty).mkdir(parents=True, exist_ok=True)
     mount("--bind", home / "docker", root / "var/lib/docker")  # overlay2 does not nest on overlay
     mount("--bind", home / "share", root / "lab")
-    for there, here in told.get("seen", {}).items():
-        (root / there[1:]).mkdir(parents=True, exist_ok=True)
-        mount("--bind", "-o", "ro", here, root / there[1:])
+    show(root, told)
     write(root / "run/boot_id", f"{uuid.uuid4()}\n")
     mount("--bind", root / "run/boot_id", root / "proc/sys/kernel/random/boot_id")
     if not (home / "machine-id").exists():
@@ -223,6 +228,8 @@ def desk(told: dict[str, Any]) -> None:
     mount("-t", "overlay", "-o", layers, "overlay", told["home"])
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     Path(told["runtime"]).mkdir(mode=0o700)
+    mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt")
+    show(Path("/"), told)
 
 
 def bury() -> NoReturn:

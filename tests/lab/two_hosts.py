@@ -170,12 +170,12 @@ def _host(lab: Path, name: str, authorized: str, cgroup: str, wires: Wires, reco
     return Host(name, folder, told, opened)
 
 
-def _operator(folder: Path) -> tuple[Space, Path]:
+def _operator(folder: Path, seen: Mapping[str, str]) -> tuple[Space, Path]:
     home = pwd.getpwuid(os.getuid()).pw_dir
     upper, work, ssh = folder / "home", folder / "work", folder / "home" / ".ssh"
     for each in (upper, work, ssh):
         each.mkdir(mode=0o700)
-    told = {"home": home, "upper": str(upper), "work": str(work), "runtime": RUNTIME}
+    told = {"home": home, "upper": str(upper), "work": str(work), "runtime": RUNTIME, "seen": dict(seen)}
     return open_space("operator", "desk", told, folder / "operator.log"), Path(home) / ".ssh"
 
 
@@ -183,8 +183,8 @@ def _operator(folder: Path) -> tuple[Space, Path]:
 def two_hosts(
     hardware: Mapping[str, Path] | None = None, seen: Mapping[str, Path] | None = None
 ) -> Iterator[Lab]:
-    """The lab, up. ``hardware``: by host, a folder of recorded answers that is laid over its root. ``seen``: by path on
-    the hosts, a folder of this machine that both see there and cannot write to.
+    """The lab, up. ``hardware``: by host, a folder of recorded answers that is laid over its root. ``seen``: by path
+    below ``/mnt``, a folder of this machine that everybody sees there and nobody can write to.
     """
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -193,7 +193,8 @@ def two_hosts(
     record.add(wire)
     wires = Wires(wire, PLUGS)
     wires.lay()
-    operator, ssh = _operator(folder)
+    shown = {there: str(here) for there, here in (seen or {}).items()}
+    operator, ssh = _operator(folder, shown)
     record.add(operator)
     wires.plug_in("operator", operator)
     authorized = ssh_key(folder / "home/.ssh/key", "operator")
@@ -201,7 +202,7 @@ def two_hosts(
         _host(folder, name, authorized, record.cgroup(name), wires, record) for name in ("spark-a", "spark-b")
     )
     for host in (a, b):
-        host.told["seen"] = {there: str(here) for there, here in (seen or {}).items()}
+        host.told["seen"] = shown
         if hardware and host.name in hardware:
             shutil.copytree(hardware[host.name], host.folder / "hardware", symlinks=True)
     lab = Lab(folder, operator, wires, a, b, record, ssh)
