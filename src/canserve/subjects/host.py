@@ -50,13 +50,19 @@ class Accelerator(Told):
     """Of a split one: ``1g.10gb``, or how it is partitioned: ``CPX``."""
     processes: tuple[GpuProcess, ...] | None = None
     """None: not told."""
+    pci: str | None = None
+    """Where it sits: ``0000:18:00.0``; None: not told."""
+    node: int | None = None
+    """NUMA node: RDMA devices of the same are its rail; None: the machine has one, or does not say it."""
 
     def __str__(self) -> str:
         of = "no memory of its own told" if self.total is None else f"{self.free or '?'} of {self.total} free"
         kind = f", {self.capability or self.arch_name}" if self.capability or self.arch_name else ""
         parts = f", split: {', '.join(self.instances) or 'no instance'}" if self.mig else ""
         held = f", held by {', '.join(map(str, self.processes))}" if self.processes else ""
-        return f"{self.index}: {self.name or 'no name told'}{kind}, {of}{parts}{held}"
+        place = f", PCI {self.pci}" if self.pci else ""
+        place += f", NUMA node {self.node}" if self.node is not None else ""
+        return f"{self.index}: {self.name or 'no name told'}{kind}, {of}{parts}{place}{held}"
 
 
 @dataclass(frozen=True, slots=True)

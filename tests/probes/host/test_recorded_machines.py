@@ -284,11 +284,29 @@ def test_h200_with_a_rail_for_each_accelerator() -> None:
     ports = value(machine.rdma)
     rails = [port for port in ports if port.link_layer == "InfiniBand"]
     assert [port.node for port in rails] == [0, 0, 0, 0, 1, 1, 1, 1] and rails[4].pci == "0000:9a:00.0"
+    gpus = value(machine.accelerators)
+    assert [gpu.node for gpu in gpus] == [port.node for port in rails] and gpus[4].pci == "0000:9d:00.0"
+    assert "PCI 0000:9d:00.0, NUMA node 1" in str(gpus[4]) and "NUMA" not in str(
+        value(recorded("h100").accelerators)[0]
+    )
     (bond,) = (port for port in ports if port.link_layer == "Ethernet")
     assert [gid.ipv4 for gid in bond.gids] == [None, None, "10.20.0.11", "10.20.0.11"]
     assert str(bond).endswith("PCI 0000:29:00.0, NUMA node 0, RoCE v2 at GID 1, 3 (10.20.0.11)")
     assert value(machine.nccl_conf)["NCCL_IB_HCA"] == "^mlx5_bond_0" and value(machine.firewall) == ()
     assert recorded("gb10").rdma != machine.rdma and value(recorded("gb10").rdma)[0].node is None
+
+
+@pytest.mark.parametrize(
+    ("row", "pci", "node"),
+    [("0000:1b:00.0\tGPU-a\t-1", "0000:1b:00.0", None), ("0000:1b:00.0\tGPU-b\t0", None, None), ("*\t\t", None, None),
+     ("../x\tGPU-a\t0", None, None), ("0000:1b:00.0\tGPU-a", "0000:1b:00.0", None), ("", None, None)],
+)  # fmt: skip
+def test_where_an_accelerator_sits(row: str, pci: str | None, node: int | None) -> None:
+    one = Answer(0, b"0, NVIDIA H200, GPU-a, 143771, 1000, Disabled, 9.0\n", "", whole=True)
+    (gpu,) = value(
+        recorded("h200", gpus=one, gpu_places=Answer(0, row.encode(), "", whole=True)).accelerators
+    )
+    assert (gpu.pci, gpu.node) == (pci, node)
 
 
 def test_a_tool_that_hangs_has_said_nothing_and_one_that_fails_has() -> None:

@@ -21,7 +21,7 @@ def accelerators(subject: str, facts: dict[str, Fact[Any]]) -> Fact[tuple[Accele
     """All of one maker's tools, or else the proof that there are none."""
     nvidia, amd = facts["gpus"], facts["amd"]
     if isinstance(nvidia, Known) and nvidia.value:
-        return joined(nvidia, facts["gpu_processes"], facts["gpu_instances"])
+        return joined(nvidia, facts["gpu_processes"], facts["gpu_instances"], facts["gpu_places"])
     if isinstance(amd, Known) and amd.value:
         return _named(amd, facts["amd_names"])
     if isinstance(nvidia, Missing):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from canserve.facts import Cause, Fact, Known, Missing
@@ -101,20 +102,34 @@ def instances(seen: Seen) -> Fact[tuple[tuple[int, str], ...]]:
     return seen.known(tuple(found))
 
 
+def places(seen: Seen) -> Fact[Mapping[str, tuple[str, int | None]]]:
+    """By uuid: the PCI address, and the NUMA node of machines that have several. As the driver's own files say."""
+    found = {}
+    for row in seen.rows:
+        pci, uuid, node = (*row.split("\t"), "", "")[:3]
+        if re.fullmatch(r"[0-9a-f]{4,8}(:[0-9a-f]{2}){2}\.[0-7]", pci) and uuid.startswith("GPU-"):
+            found[uuid] = (pci, int(node[:4]) if node.isdigit() else None)
+    return seen.known(found, None if found else "no accelerator of that driver")
+
+
 def joined(
     found: Known[tuple[Accelerator, ...]],
     held: Fact[tuple[tuple[str, GpuProcess], ...]],
     split: Fact[tuple[tuple[int, str], ...]],
+    places: Fact[Mapping[str, tuple[str, int | None]]],
 ) -> Known[tuple[Accelerator, ...]]:
-    """Each accelerator with its processes and its parts."""
-    evidence = (*found.evidence, *held.evidence, *split.evidence)
+    """Each accelerator with its processes, its parts, and where it sits."""
+    lying = places.value if isinstance(places, Known) else {}
+    told = places.evidence if lying else ()
+    evidence = (*found.evidence, *held.evidence, *split.evidence, *told)
     out = []
     for gpu in found.value:
         mine = None if isinstance(held, Missing) else tuple(p for uuid, p in held.value if uuid == gpu.uuid)
         parts = (
             () if isinstance(split, Missing) else tuple(p for index, p in split.value if index == gpu.index)
         )
-        out.append(replace(gpu, processes=mine, instances=parts))
+        pci, node = lying.get(gpu.uuid or "", (None, None))
+        out.append(replace(gpu, processes=mine, instances=parts, pci=pci, node=node))
     return Known(tuple(out), evidence)
 
 
@@ -129,3 +144,13 @@ GPUS = Probe(
 )
 PROCESSES = Probe("gpu_processes", f"{WITH_SMI}within 15 {_APPS}", _APPS, processes)
 INSTANCES = Probe("gpu_instances", f"{WITH_SMI}within 15 nvidia-smi -L", "nvidia-smi -L", instances)
+PLACES = Probe(
+    "gpu_places",
+    r"""for d in /proc/driver/nvidia/gpus/*; do
+  u=; { while IFS= read -r l; do case $l in 'GPU UUID:'*) u=${l##*[!A-Za-z0-9-]};; esac; done <"$d/information"; } 2>/dev/null
+  value "/sys/bus/pci/devices/${d##*/}/numa_node"; printf '%s\t%s\t%s\n' "${d##*/}" "$u" "$v"
+done; exit 0""",
+    "/proc/driver/nvidia/gpus, /sys/bus/pci/devices/*/numa_node",
+    places,
+    quick=True,
+)

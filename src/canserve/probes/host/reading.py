@@ -17,7 +17,7 @@ from canserve.probes.host.disks import DISKS, SHARED_MEMORY, free_for_weights
 from canserve.probes.host.driver import CUDA, DRIVER
 from canserve.probes.host.environments import ENVIRONMENTS
 from canserve.probes.host.firewall import FIREWALL_RULES
-from canserve.probes.host.gpus import GPUS, INSTANCES, PROCESSES
+from canserve.probes.host.gpus import GPUS, INSTANCES, PLACES, PROCESSES
 from canserve.probes.host.images import DOCKER_IMAGES, PODMAN_IMAGES
 from canserve.probes.host.limits import (
     CLOCK,
@@ -44,7 +44,7 @@ from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Look
 
 PROBES: tuple[Probe, ...] = (
-    CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DEVICES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES, MEMLOCK,
+    CLOCK, CPU_ARCH, KERNEL, SYSTEM, LIBC, HOST_MEMORY, DEVICES, PLACES, INTERFACES, ADDRESSES, RDMA, RDMA_NODES, MEMLOCK,
     REMOVE_IPC, AMD, ROCM, CDI, DRIVER, SHARED_MEMORY, OWN_NAME, LISTENING, NCCL_CONF, NETWORK_ENVIRONMENT, GPUS, PROCESSES, INSTANCES, CUDA,
     AMD_NAMES, FIREWALL, FIREWALL_RULES, CLUSTER_FILES, DOCKER, CONTAINERS, CONFINES, PODMAN, PODMAN_CONTAINERS, DOCKER_IMAGES, PODMAN_IMAGES, ENVIRONMENTS, DISKS, CACHED_MODELS,
 )  # fmt: skip
