@@ -6,6 +6,7 @@ import json
 
 from canserve.render.candidates_shapes import CandidatesShape
 from canserve.render.diagnosis_shapes import DiagnoseShape
+from canserve.render.export_shapes import ExportShape
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
@@ -23,6 +24,7 @@ SHAPES: dict[str, type] = {
     "status": StatusShape,
     "down": DownShape,
     "distribute": DistributeShape,
+    "export": ExportShape,
     "build": BuildShape,
     "model": ModelOutputShape,
     "machine": MachineOutputShape,
