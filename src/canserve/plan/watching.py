@@ -71,12 +71,16 @@ class Watch:
         found = []
         for rank in sample.ranks or (None,):
             stage = self._before(sample, rank, at)
-            told = sample.told.of(rank, self._place) or (UP if sample.alive else PENDING)
+            phases = (*((UP,) if sample.alive else ()), *sample.told.of(rank, self._place))
+            new = tuple(phase for phase in phases if self._place[phase] > self._place[stage.phase])
             count = sample.told.counts.get(rank) or sample.told.counts.get(None)
             said = sign
-            if self._place[told] > self._place[stage.phase]:
-                entered = (*stage.history, (told, at))
-                stage, said = replace(stage, phase=told, since=at, history=entered), said or "another phase"
+            if new:
+                entered = (*stage.history, *((phase, at) for phase in new))
+                stage, said = (
+                    replace(stage, phase=new[-1], since=at, history=entered),
+                    said or "another phase",
+                )
             if count is not None and count != stage.count:
                 said = said or f"{count.done} of {count.total}"
             if said:

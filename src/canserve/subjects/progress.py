@@ -40,8 +40,8 @@ class Count:
 class Told:
     """What one process has written so far."""
 
-    phases: Mapping[int | None, str] = field(default_factory=dict)
-    """The furthest phase by rank; None: of those of its lines that name no rank."""
+    phases: Mapping[int | None, frozenset[str]] = field(default_factory=dict)
+    """Every phase by rank; None: of those of its lines that name no rank."""
     counts: Mapping[int | None, Count] = field(default_factory=dict)
     news: int = 0
     """Lines so far that were more than waiting."""
@@ -50,10 +50,10 @@ class Told:
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """``world``, ``address``, ``advertised`` ...: every value once, in order."""
 
-    def of(self, rank: int | None, order: Mapping[str, int]) -> str | None:
-        """The phase of one of its ranks: what it said itself, or what the process says of all."""
-        found = [self.phases[each] for each in dict.fromkeys((rank, None)) if each in self.phases]
-        return max(found, key=lambda phase: order[phase], default=None)
+    def of(self, rank: int | None, order: Mapping[str, int]) -> tuple[str, ...]:
+        """The phases of one of its ranks, in their order: those it said itself, and those of the whole process."""
+        found = {phase for each in (rank, None) for phase in self.phases.get(each, ())}
+        return tuple(sorted(found, key=lambda phase: order[phase]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,11 +77,12 @@ def _joining(scene: Scene) -> Stall:
     if scene.facts.get("placing") and not scene.master:
         return Stall("ray-lacks-gpus", {"nodes": ""})
     if (refused := _unanswered(scene)) is not None:
-        seen = {"whose": f"node {refused.host}" if refused.host else "one node", "peer": refused.peer}
+        peer = f"{_ip(refused.peer)}:{refused.peer.rpartition(':')[2]}"
+        seen = {"whose": f"node {refused.host}" if refused.host else "one node", "peer": peer}
         if _same(refused.peer, scene.master):
             return Stall("store-unreachable", seen)
-        if _ip(refused.peer) in scene.facts.get("advertised", ()):
-            return Stall("queue-address-unreachable", {"advertised": f" ({refused.peer})"})
+        if _ip(refused.peer) in set(scene.facts.get("advertised", ())) - _used(scene):
+            return Stall("queue-address-unreachable", {"advertised": f" ({_ip(refused.peer)})"})
         return Stall("ranks-cannot-connect", seen)
     if missing := _missing(scene):
         return Stall("rank-missing", {"address": _at(scene), "missing": missing})
@@ -120,11 +121,17 @@ def _elsewhere(scene: Scene) -> str | None:
     """An address that a rank advertises and that others cannot mean: a loopback, or none that any of them uses."""
     if scene.phase not in ("met", "joined") or not scene.spans:
         return None
-    used = {_ip(scene.master)} | {_ip(end) for each in scene.sockets for end in (each.local, each.peer)}
+    used = _used(scene)
     for advertised in scene.facts.get("advertised", ()):
         if _is_loopback(advertised) or (scene.master and advertised not in used):
             return advertised
     return None
+
+
+def _used(scene: Scene) -> set[str]:
+    """Addresses over which ranks have reached each other."""
+    there = [each for each in scene.sockets if each.state == "ESTAB"]
+    return {_ip(scene.master)} | {_ip(end) for each in there for end in (each.local, each.peer)}
 
 
 def _all_at_store(scene: Scene) -> bool:

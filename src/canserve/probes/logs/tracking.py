@@ -22,12 +22,11 @@ class Tracker:
     def __init__(self, matcher: Matcher, engine: str, ranks: Sequence[int]) -> None:
         """``ranks``: those that the process starts."""
         self._matcher, self._engine, self._ranks = matcher, engine, frozenset(ranks)
-        self._order = matcher.knowledge.order
         self._of: dict[str, int] = {}
         """The rank of each process that named its own."""
-        self._phases: dict[int | None, str] = {}
-        self._unsaid: dict[str, str] = {}
-        """The phase of each process that has not named a rank yet."""
+        self._phases: dict[int | None, set[str]] = {}
+        self._unsaid: dict[str, set[str]] = {}
+        """The phases of each process that has not named a rank yet."""
         self._counts: dict[int | None, Count] = {}
         self._facts: dict[str, list[str]] = {}
         self._news = 0
@@ -58,7 +57,8 @@ class Tracker:
     def told(self) -> Told:
         """What has been written so far."""
         facts = {name: tuple(values) for name, values in self._facts.items()}
-        return Told(dict(self._phases), dict(self._counts), self._news, self._last, facts)
+        phases = {rank: frozenset(found) for rank, found in self._phases.items()}
+        return Told(phases, dict(self._counts), self._news, self._last, facts)
 
     @property
     def kept(self) -> bytes:
@@ -109,8 +109,7 @@ class Tracker:
         rank = rank if rank in self._ranks or len(self._ranks) != 1 else next(iter(self._ranks))
         if rank in self._ranks and len(self._of) < 4096:
             self._of[who] = rank
-            if (phase := self._unsaid.pop(who, None)) is not None:
-                self._further(rank, phase)
+            self._phases.setdefault(rank, set()).update(self._unsaid.pop(who, ()))
 
     def _rank(self, line: Line) -> int | None:
         if (named := self._of.get(line.who)) is not None:
@@ -119,20 +118,15 @@ class Tracker:
 
     def _mark(self, line: Line, phase: str) -> None:
         rank = self._rank(line)
-        if rank is None and line.who and self._matcher.depth(line.process) > 1 and len(self._unsaid) < 4096:
-            before = self._unsaid.get(line.who, phase)
-            self._unsaid[line.who] = max(before, phase, key=lambda each: self._order[each])
+        if rank is None and line.who and self._matcher.depth(line.process) > 1:
+            if line.who in self._unsaid or len(self._unsaid) < 4096:
+                self._unsaid.setdefault(line.who, set()).add(phase)
             if len(self._ranks) > 1:
                 return  # one of several: it does not speak for all
-        self._further(rank, phase)
-
-    def _further(self, rank: int | None, phase: str) -> None:
-        before = self._phases.get(rank)
-        if before is None or self._order[phase] > self._order[before]:
-            self._phases[rank] = phase
+        self._phases.setdefault(rank, set()).add(phase)
 
     def _count(self, line: Line, count: Count) -> None:
         rank = self._rank(line)
         self._counts[rank] = count
-        self._further(rank, count.phase)
+        self._phases.setdefault(rank, set()).add(count.phase)
         self._news += 1
