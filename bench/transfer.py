@@ -2,6 +2,7 @@
 
 In the lab of two hosts (tests/lab): the plain ways run on the first host over the network between both, with a key
 that is put there for that; canserve runs on the operator's machine, and its whole run counts, with its looks and checks.
+rsync is asked to wait for the disk as canserve does: what a power cut takes back was not brought there.
 The ways take turns. Best times are compared, and medians, and the better of both counts: other load of this machine
 only ever adds, and what is really slower is so in both. Bytes are those that
 the second host's network card counted. Run as ``python bench/transfer.py [MEGABYTES] [ROUNDS]``; exit code 1: a bound
@@ -112,7 +113,7 @@ def weights(lab: Lab, cluster: str, megabytes: int, files: int, rounds: int) -> 
         lab.b.run("sh", "-c", "rm -rf /srv/w/* && sync")
 
     def plain() -> None:
-        shell(lab, f"rsync -a --whole-file -e {SSH!r} /srv/w/ spark@10.77.1.3:/srv/w/")
+        shell(lab, f"rsync -a --whole-file --fsync -e {SSH!r} /srv/w/ spark@10.77.1.3:/srv/w/")
 
     def ours() -> None:
         canserve(lab, "--weights", "spark-a:/srv/w", "--to", cluster)
