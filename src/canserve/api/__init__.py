@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from canserve.probes.build import Reading
     from canserve.subjects.cluster import Node
     from canserve.subjects.machine import Machine
+    from canserve.subjects.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class Options:
     """Read what remote builds have compiled as well, which downloads most of them."""
     routes: Mapping[str, Route] = field(default_factory=dict)
     """How machines are reached that follow an @ in a build's name; those of a cluster file are added to it."""
+    recipe: Recipe | None = None
+    """Where flags come from that the user did not give."""
     recent: MutableMapping[str, object] = field(default_factory=dict)
     """What was read of containers for one question: some builds are opened more than once."""
 
@@ -92,6 +95,8 @@ class Report:
     """Then: engines of which there is no index, so that nothing is said of them."""
     notes: tuple[str, ...] = ()
     """Then: what lies on the machines and was not judged, and machines that could not be looked at."""
+    recipe: Recipe | None = None
+    """What was asked about, where a recipe says it."""
 
     @property
     def verdict(self) -> Verdict:
@@ -112,7 +117,7 @@ def check(
     *read* is never an exception but an unknown verdict that says so.
     """
     options = options or Options()
-    wish = read_wish(options.flags)
+    wish = replace(read_wish(options.flags), recipe=options.recipe)
     nodes = read_nodes(on, options) if on else ()
     options = with_routes(options, nodes)
     machines = tuple(node.machine for node in nodes)
@@ -124,7 +129,7 @@ def check(
 
         reports = newest_suitable(Wanted(subject, machines, on, wish, options))
         lying = tuple(unjudged(nodes))
-        return Report(subject, reports, Cost(), chosen=True, not_indexed=not_indexed(), notes=lying)
+        return Report(subject, reports, Cost(), True, not_indexed(), lying, options.recipe)
     want = replace(wanted(subject, wish, machines), deep=options.deep)
     judged = []
     asked = [(target, arch, group) for target in builds for arch, group in by_arch(machines, options.arch)]
@@ -135,7 +140,7 @@ def check(
         unseen = (machine.unseen for machine in group)
         judged.append(replace(report, notes=(*report.notes, *(why for why in unseen if why is not None))))
     cost = sum((reading.cost for reading in readings), Cost())
-    return Report(subject, tuple(judged), cost)
+    return Report(subject, tuple(judged), cost, recipe=options.recipe)
 
 
 def _opened(asked: Sequence[tuple[str, str | None]], want: Want, options: Options) -> list[Reading]:
@@ -358,6 +363,11 @@ def judge(it: Judged) -> BuildReport:
         from canserve.checks.machines import each_alone
 
         found, rest = each_alone(it.nodes, image=build.identity.in_container)
+    if it.wish.recipe is not None:
+        from canserve.checks.recipe import judge as judge_recipe
+
+        of_recipe, left = judge_recipe(it.wish.recipe, build)
+        found, rest = (*found, *of_recipe), (*rest, *left)
     return BuildReport(
         build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
     )

@@ -47,7 +47,10 @@ def newest_suitable(wanted: Wanted) -> tuple[BuildReport, ...]:
     from canserve.index import projects, release_history
 
     history = release_history()
-    shelves = [shelf for engine in projects() if (shelf := history.shelf(engine)) is not None]
+    recipe = wanted.wish.recipe
+    meant = recipe.engine if recipe is not None else None
+    engines = [engine for engine in projects() if meant is None or engine == meant]
+    shelves = [shelf for engine in engines if (shelf := history.shelf(engine)) is not None]
     days = _days()
     reports = [_of_engine(wanted, shelf, days) for shelf in shelves if shelf.releases]
     return tuple(sorted(reports, key=lambda report: _FIRST.index(word(report.verdict))))

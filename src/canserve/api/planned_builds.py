@@ -165,7 +165,7 @@ def _newest(purpose: Purpose) -> Builds:
     from canserve.api.newest import Wanted, newest_suitable
     from canserve.probes.build import Reading
 
-    wish = parse_wish(())
+    wish = replace(parse_wish(()), recipe=purpose.options.recipe)
     reports = newest_suitable(Wanted(purpose.model, purpose.machines, None, wish, purpose.options))
     suitable, unread = [], []
     for report in reports:
@@ -192,6 +192,7 @@ def _judged(reading: Reading, build: Build, purpose: Purpose, indexed: bool = Fa
     known, foreign = _split(build, purpose.engine_options)
     flags = Flags.of(build.flags)
     rest = parse_wish(written(flags, {name: v for name, v in known.items() if _flag(name) not in DEGREES}))
+    rest = replace(rest, recipe=purpose.options.recipe)
     report = judge(Asking(purpose.model, replace(reading, build=build), purpose.machines, None, rest))
     if indexed:
         from canserve.api.newest import held

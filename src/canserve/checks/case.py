@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from packaging.version import Version
 
-from canserve.facts import Cause, Evidence, Fact, Missing
+from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build
 from canserve.subjects.model import Model
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from canserve.subjects.launch import Start
     from canserve.subjects.machine import Machine
     from canserve.subjects.parallel import Device, Parallel, Placement
+    from canserve.subjects.recipe import Recipe
 
 NOT_COMPUTED = Missing(
     Cause.UNREACHED, "what its memory holds was not computed", ask="plan it: canserve plan MODEL --on ..."
@@ -102,6 +103,8 @@ class Wish:
     pipeline_parallel: int = 1
     model_impl: str | None = None
     load_format: str | None = None
+    recipe: Recipe | None = None
+    """Where the flags come from; None: from the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,20 @@ class Case:
     history: History = field(default_factory=NoHistory)
     deployment: Deployment | None = None
     """None: no layout is judged."""
+
+    @property
+    def on_processors(self) -> bool:
+        """Whether a build made for processors alone meets a machine without accelerators, as far as both were read.
+
+        A build without any extension proves nothing: what it calls may lie in packages that are not there yet.
+        """
+        gpus = None if self.machine is None else self.machine.gpus
+        files, torch = self.build.gpu_code, self.build.torch
+        if not (isinstance(gpus, Known) and gpus.value == 0 and isinstance(files, Known) and isinstance(torch, Known)):
+            return False
+        return bool(files.value) and all(
+            isinstance(one, Known) and not one.value.units for one in files.value.values()
+        )
 
     def about(self, with_machine: bool, with_layout: bool = False) -> str:
         """``MODEL with BUILD``, ``BUILD on MACHINE`` or ``MODEL with BUILD at TP2 on MACHINE``, for findings."""

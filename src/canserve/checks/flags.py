@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from canserve.checks.case import Case
 from canserve.checks.config import runs_code_anyway
@@ -78,7 +78,8 @@ def run(reader: Reader, case: Case) -> Verdict:
         raise NotApplicable("no engine flags were given after --")
     syntax = case.build.flag_syntax
     table = Table.of(reader.read(case.build.flags), syntax.value if isinstance(syntax, Known) else None)
-    judged = [_judge(reader, case, table, Given(flag, value)) for flag, value in case.wish.flags.items()]
+    judged = [_at_line(case, flag, _judge(reader, case, table, Given(flag, value)))
+              for flag, value in case.wish.flags.items()]  # fmt: skip
     wrong = [one for one in judged if one is not None and not one.open]
     unsure = [one for one in judged if one is not None and one.open]
     if wrong:
@@ -87,6 +88,12 @@ def run(reader: Reader, case: Case) -> Verdict:
         return Unknown("; ".join(one.because for one in unsure), "; ".join(one.advice for one in unsure))
     count = len(case.wish.flags)
     return Yes("the flag is accepted" if count == 1 else f"all {count} flags are accepted")
+
+
+def _at_line(case: Case, flag: str, wrong: Wrong | None) -> Wrong | None:
+    """With the line of the recipe that it stands on."""
+    line = case.wish.recipe.line_of(flag) if case.wish.recipe is not None else None
+    return wrong if wrong is None or line is None else replace(wrong, because=f"line {line}: {wrong.because}")
 
 
 def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | None:

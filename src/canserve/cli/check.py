@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli import recipe as recipes
 from canserve.cli.names import check_names
 from canserve.cli.output import (
     UNKNOWN,
@@ -51,7 +52,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 
 
 @click.command("check")
-@click.argument("model")
+@click.argument("model", required=False)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, callback=engine_flags, metavar="[-- ENGINE FLAGS]")
 @click.option(
     "-b",
@@ -62,6 +63,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
     help="A build to judge; without one, which release of each engine to use.",
 )
 @click.option("-m", "--on", metavar="MACHINE", help="The machine it would run on.")
+@recipes.recipe_options
 @click.option(
     "--with",
     "transformers",
@@ -89,8 +91,13 @@ def command(**chosen: Any) -> int:
     Without any --build the release index answers: which release of each engine should I use? The newest that
     suits, judged by the same checks; exit code 0 when some engine has one.
 
+    A recipe gives MODEL, BUILD and flags where they are not named: a docker run, vllm serve or other server's line, a shell
+    script, a compose file, a recipe of sparkrun, spark-vllm-docker or vllm-project, a systemd unit, a Kubernetes
+    manifest. It is read and never executed; what is not understood or left open is told by line.
+
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9
+    canserve check --recipe compose.yaml --recipe site.env --on profile:h200
     canserve check Qwen/Qwen3-8B --on profile:dgx-spark
     canserve check ./model --build ./venv --on profile:dgx-spark -- --reasoning-parser qwen3
     """
@@ -101,8 +108,10 @@ def command(**chosen: Any) -> int:
 class Wanted:
     """The options of one call."""
 
-    model: str
+    model: str | None
     flags: tuple[str, ...]
+    recipes: tuple[str, ...]
+    part: str | None
     builds: tuple[str, ...]
     on: str | None
     transformers: str | None
@@ -118,11 +127,19 @@ def run(wanted: Wanted) -> int:
     """Judge, print, and give the exit code."""
     from canserve.api import Options, check
 
+    wanted = _without_model(wanted)
+    recipe = recipes.read(wanted.recipes, wanted.part)
+    model, builds = recipes.needed(wanted.model, recipe), wanted.builds
     with Progress(wanted.quiet) as progress:
         options = Options(
             wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress, deep=wanted.deep
         )
-        report = check(wanted.model, wanted.builds, on=wanted.on, options=options)
+        if recipe is not None:
+            from canserve.api.recipes import builds_of, options_with
+
+            options = options_with(options, recipe)
+            builds = builds_of(recipe, builds, (wanted.on,) if wanted.on else ())
+        report = check(model, builds, on=wanted.on, options=options)
     emit(_rendered(report, wanted))
     cost = report.cost
     if cost.whole_downloads and not wanted.quiet:
@@ -136,6 +153,14 @@ def run(wanted: Wanted) -> int:
         )
         remark(f"{read}--explain all shows file and line of everything that was read", wanted.quiet)
     return EXIT[word(report.verdict)]
+
+
+def _without_model(wanted: Wanted) -> Wanted:
+    """With a recipe the first word after ``--`` is a flag, not a model."""
+    model = wanted.model
+    if not wanted.recipes or model is None or not model.startswith("-"):
+        return wanted
+    return replace(wanted, model=None, flags=(model, *wanted.flags))
 
 
 def _rendered(report: Report, wanted: Wanted) -> str:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from canserve.api import BuildReport, Report
 from canserve.facts import Evidence
 from canserve.render.escape import code, markdown
-from canserve.render.text import by_advice, chosen, describe, in_short, name_of, own_skips, shared_skips
+from canserve.render.text import (
+    by_advice,
+    chosen,
+    describe,
+    in_short,
+    name_of,
+    notes_of,
+    own_skips,
+    shared_skips,
+)
 from canserve.verdict import Finding, No, Unknown, Yes, word
 
 if TYPE_CHECKING:
@@ -20,6 +29,10 @@ def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str
     machines = dict.fromkeys(build.machine for build in report.builds if build.machine)
     where = f" on {', '.join(map(code, machines))}" if machines else ""
     lines = [f"### {code(report.model.subject)}{where}: {word(report.verdict)}", ""]
+    if report.recipe is not None:
+        from canserve.render.recipe_text import summary
+
+        lines += [markdown(summary(report.recipe)), ""]
     if report.chosen:
         lines += [markdown(chosen(report)), ""]
     lines += [markdown(describe(report.model)), "", "| verdict | build | because |", "|---|---|---|"]
@@ -32,8 +45,8 @@ def check_markdown(report: Report, explain: frozenset[str] = frozenset()) -> str
         lines += [f"- note: {markdown(note)}" for note in build.notes]
     if shared:
         lines += ["", "#### every build", "", *map(_skipped, shared)]
-    if report.notes:
-        lines += ["", *(f"- note: {markdown(note)}" for note in report.notes)]
+    if notes := notes_of(report):
+        lines += ["", *(f"- note: {markdown(note)}" for note in notes)]
     return "\n".join(lines) + "\n"
 
 

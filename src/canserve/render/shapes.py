@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from canserve.facts import Evidence, Fact, Missing
 from canserve.subjects.model import Nested, Parameters
+from canserve.subjects.recipe import Recipe
 from canserve.trees.tree import Cost
 from canserve.verdict import Skipped, Word
 
@@ -98,6 +99,7 @@ class CheckShape:
         "Then: what lies on the machines and was not judged, and machines that were not looked at.",
     ]
     cost: Annotated[Cost, "What reading moved over the network; what came from the cache does not count."]
+    recipe: Annotated[Recipe | None, "The recipe that was asked about, with every key of it; null: none was."]
 
 
 @dataclass(frozen=True, slots=True)

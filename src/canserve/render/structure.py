@@ -41,6 +41,7 @@ def check_output(report: Report) -> CheckShape:
         not_indexed=report.not_indexed,
         notes=report.notes,
         cost=report.cost,
+        recipe=report.recipe,
     )
 
 

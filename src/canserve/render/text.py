@@ -38,9 +38,9 @@ def check_text(report: Report, look: Look) -> str:
         page.blank()
         page.add(Row(label="every build:"))
     page.add(*skipped_rows(shared))
-    if report.notes:
+    if notes := notes_of(report):
         page.blank()
-        page.add(*(Row(note, label="note ") for note in report.notes))
+        page.add(*(Row(note, label="note ") for note in notes))
     return page.render()
 
 
@@ -49,8 +49,21 @@ def _head(report: Report) -> Iterable[Row]:
     where = f" on {', '.join(machines)}" if machines else ""
     yield Row(f"{report.model.subject}{where}", style="bold")
     yield Row(describe(report.model), indent=2)
+    if report.recipe is not None:
+        from canserve.render.recipe_text import summary
+
+        yield Row(summary(report.recipe), indent=2)
     if report.chosen:
         yield Row(chosen(report), indent=2)
+
+
+def notes_of(report: Report) -> tuple[str, ...]:
+    """What is to be said beside the verdicts; of a recipe what was not understood."""
+    if report.recipe is None:
+        return report.notes
+    from canserve.render.recipe_text import remarks
+
+    return (*remarks(report.recipe), *report.notes)
 
 
 def chosen(report: Report) -> str:

@@ -73,6 +73,8 @@ class Stated:
     line: int
     text: str
     """As written."""
+    firm: bool = True
+    """Whether a key or an installation says it; a sentence may be about something else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,159 @@
+"""Recipes as questions: files in, what they say about model, build, flags and layout out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from canserve.api import Options, SpecError, read_wish
+from canserve.layout import Fixed
+from canserve.plan.wishes import Wishes, read_option
+from canserve.probes.toml_file import file_bytes
+from canserve.recipes.reading import read_recipe
+from canserve.recipes.trouble import RecipeError
+from canserve.rules.recipes import place_flags, short
+from canserve.subjects.recipe import HIDDEN, Recipe, Said
+
+STDIN = "-"
+MAX_BYTES = 1 << 20
+HUB = "docker.io"
+_HOST = re.compile(r"[^/]*[.:][^/]*|localhost")
+_FILES = (".env",)
+
+
+def load(files: Sequence[str], part: str | None = None) -> Recipe:
+    """The recipe in a file, ``-`` for standard input; further ones are ``.env`` files that set variables for it.
+
+    Raises SpecError, with the line where there is one.
+    """
+    texts = {name: _text(name) for name in files}
+    sets = [name for name in files if name.lower().endswith(_FILES)]
+    main = [name for name in files if name not in sets] or sets[:1]
+    if len(main) > 1:
+        raise SpecError(
+            f"{main[0]} and {main[1]} are two recipes", "one recipe, and .env files that set its variables"
+        )
+    variables: dict[str, str] = {}
+    beside = [_read(texts[name], name, {}, None) for name in sets if name not in main]
+    for name, one in zip((n for n in sets if n not in main), beside, strict=True):
+        variables |= _variables(texts[name])
+        del one
+    recipe = _read(texts[main[0]], main[0], variables, part)
+    for one in beside:
+        recipe = replace(
+            recipe,
+            machines=recipe.machines or one.machines,
+            environment={**one.environment, **recipe.environment},
+            keys=(*recipe.keys, *(replace(key, path=f"{one.name}: {key.path}") for key in one.keys)),
+        )
+    return recipe
+
+
+def _variables(text: str) -> Mapping[str, str]:
+    from canserve.recipes.draft import Draft
+    from canserve.recipes.forms.variables_file import read
+
+    draft = Draft(STDIN)
+    read(text, draft)
+    return draft.scope.variables
+
+
+def _read(text: str, name: str, variables: Mapping[str, str], part: str | None) -> Recipe:
+    try:
+        return read_recipe(text, name, variables, part)
+    except RecipeError as error:
+        raise SpecError(f"{name}: {error}", "canserve check --help names what recipes can be") from error
+
+
+def _text(name: str) -> str:
+    data = sys.stdin.buffer.read(MAX_BYTES + 1) if name == STDIN else file_bytes(Path(name), SpecError)
+    if len(data) > MAX_BYTES:
+        raise SpecError(f"{name}: larger than {MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{name}: not UTF-8") from error
+
+
+def model_of(recipe: Recipe, named: str | None) -> str:
+    """The model that is asked about: the one that is named, else the recipe's. Raises SpecError."""
+    if named is not None:
+        return named
+    model = recipe.model
+    if model is None:
+        raise SpecError(
+            f"{recipe.name}: no model is named in it", "name it: canserve check MODEL --recipe FILE"
+        )
+    faults = [(one.what, one.line, one.why) for one in recipe.refused]
+    faults += [(one.what, one.line, one.why) for one in recipe.open]
+    for what, line, why in faults:
+        if what in model.value:
+            raise SpecError(
+                f"{recipe.name}, line {line}: the model is {model.value[:80]}: {why}",
+                "name it: canserve check MODEL --recipe FILE",
+            )
+    return model.value
+
+
+def builds_of(recipe: Recipe, named: Sequence[str], on: Sequence[str] = ()) -> tuple[str, ...]:
+    """The builds that are asked about: those that are named, else the recipe's image or release; else none."""
+    if named:
+        return tuple(named)
+    image = recipe.image
+    if image is not None and not any(one.what in image.value for one in recipe.open):
+        return (_image(image, recipe.held, on),)
+    return (recipe.requirement.value,) if recipe.requirement is not None else ()
+
+
+def _image(image: Said, held: bool, on: Sequence[str]) -> str:
+    """As builds are named: in a registry, or where it is built and runs."""
+    name = image.value.removeprefix("docker://")
+    first, slash, _ = name.partition("/")
+    if held or not slash:
+        machine = next(
+            (each for each in on if not each.startswith("profile:") and not each.endswith(".toml")), None
+        )
+        return f"docker-daemon:{name}" + (f"@{machine}" if machine else "")
+    return f"docker://{name}" if _HOST.fullmatch(first) else f"docker://{HUB}/{name}"
+
+
+def machines_of(recipe: Recipe, named: Sequence[str]) -> tuple[str, ...]:
+    """Machines that are named, else the recipe's own."""
+    return tuple(named) or tuple(dict.fromkeys(said.value for said in recipe.machines))
+
+
+def options_with(options: Options, recipe: Recipe) -> Options:
+    """The same question with the recipe's flags; those of the user come later, and so count."""
+    return replace(options, flags=(*recipe.flags, *options.flags), recipe=recipe)
+
+
+def wishes_with(wishes: Wishes, recipe: Recipe) -> tuple[Wishes, tuple[str, ...]]:
+    """Wishes with the recipe's degrees and engine options, and what was left out. The user's own count more.
+
+    Raises SpecError for a degree that is none.
+    """
+    from canserve.checks.asked_degrees import EVERY, degrees, named
+    from canserve.checks.wish import normalized
+
+    wish = read_wish(recipe.flags)
+    options: dict[str, object] = {}
+    left: list[str] = []
+    for flag, value in wish.flags.items():
+        name = normalized(flag)
+        long = short(recipe.engine or "").get(flag) or (name[2:] if name.startswith("--") else None)
+        if name in EVERY and degrees(wish) is not None:
+            continue
+        if name in place_flags() or value == HIDDEN or long is None:
+            left.append(name)
+        else:
+            options[long.replace("-", "_")] = True if value is None else read_option(f"x={value}")[1]
+    fixed = wishes.fixed
+    asked = degrees(wish)
+    if asked is not None and not any((fixed.tp, fixed.pp, fixed.dp, fixed.ep)):
+        spread = named(wish).spread
+        fixed = Fixed(asked.tp, asked.pp, asked.dp, None if spread else asked.ep)
+        wishes = replace(wishes, fixed=fixed, alone=True, spread=wishes.spread or spread)
+    return replace(wishes, options={**options, **wishes.options}), tuple(left)

@@ -1,0 +1,50 @@
+"""``--recipe``: what a command is asked, from a file of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from canserve.subjects.recipe import Recipe
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def recipe_options(function: F) -> F:
+    """``--recipe`` and ``--part``."""
+    part = click.option(
+        "--part", metavar="NAME", help="Of a recipe with several: service, container, line or variant."
+    )
+    files = click.option(
+        "--recipe",
+        "recipes",
+        multiple=True,
+        metavar="FILE|-",
+        help="Model, build and flags from a recipe; a second FILE.env sets its variables.",
+    )
+    return files(part(function))
+
+
+def read(files: tuple[str, ...], part: str | None) -> Recipe | None:
+    """The recipe in these files; None: none was named."""
+    if not files:
+        if part is not None:
+            raise click.UsageError("--part names something of a recipe: name that with --recipe.")
+        return None
+    from canserve.api.recipes import load
+
+    return load(files, part)
+
+
+def needed(model: str | None, recipe: Recipe | None) -> str:
+    """The model that is asked about: named, or the recipe's. Raises UsageError."""
+    if recipe is not None:
+        from canserve.api.recipes import model_of
+
+        return model_of(recipe, model)
+    if model is None:
+        raise click.UsageError("Missing argument 'MODEL'.")
+    return model

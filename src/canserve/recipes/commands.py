@@ -1,0 +1,219 @@
+"""Simple commands as processes: wrappers peeled off, containers entered, what is installed or set remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from posixpath import basename
+
+from canserve.recipes.containers import contained, entered
+from canserve.recipes.draft import Draft, hidden
+from canserve.recipes.servers import is_joining, serving
+from canserve.recipes.shell import ASSIGNMENT, simple_commands
+from canserve.recipes.stated import required
+from canserve.recipes.trouble import MAX_NESTED
+from canserve.rules.recipes import container_programs, entrypoint, likely, wrappers
+from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
+_QUIET = frozenset(
+    {"set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[["}
+)
+_INSTALLERS = frozenset({"pip", "pip3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What surrounds a command."""
+
+    name: str = ""
+    environment: Mapping[str, Said] = field(default_factory=dict)
+    image: Said | None = None
+    machine: str | None = None
+    mounts: tuple[Shared, ...] = ()
+    depth: int = 0
+
+    def inside(self, assigned: Mapping[str, Said]) -> Around:
+        """The same with more variables."""
+        return replace(self, environment={**self.environment, **assigned}) if assigned else self
+
+
+def script(text: str, line: int, around: Around, draft: Draft, lined: bool = True) -> None:
+    """Every process that a shell text starts."""
+    if around.depth > MAX_NESTED:
+        draft.refuse("sh -c", line, "shells within shells beyond the bound")
+        return
+    exported: dict[str, Said] = {}
+    for simple in simple_commands(text, line, draft.scope, lined):
+        assigned = {
+            name: draft.variable(name, said.value, said.line) for name, said in simple.assigned.items()
+        }
+        for name, said in assigned.items():
+            draft.word(name, said.value, said.line, "used")
+        if not simple.words:
+            exported |= assigned
+            continue
+        process(simple.words, around.inside({**exported, **assigned}), draft)
+
+
+def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
+    """The process that these words start, whatever is wrapped around it."""
+    words, around = _unwrapped(words, around, draft)
+    if not words:
+        return
+    program = basename(words[0].value)
+    if program in SHELLS and (inner := _shell_text(words)) is not None:
+        _inner(inner, around, draft)
+    elif program in container_programs() and len(words) > 1:
+        _container(words, program, around, draft)
+    elif (found := serving(words)) is not None:
+        args = hidden(found.args)
+        draft.revision = found.revision or draft.revision
+        _keep(words, draft)
+        draft.commands.append(_command(words, around, found.engine, found.model, args))
+    elif is_joining(words):
+        _keep(words, draft)
+        draft.commands.append(_command(words, around, None, None, ()))
+    else:
+        _other(words, program, draft)
+
+
+def _inner(text: Said, around: Around, draft: Draft) -> None:
+    """A shell's own text: of the variables around it, it sees those of its environment."""
+    outer = draft.scope
+    draft.scope = outer.within(
+        {n: said.value for n, said in around.environment.items() if said.value != HIDDEN}
+    )
+    script(text.value, text.line, replace(around, depth=around.depth + 1), draft)
+    outer.words, draft.scope = draft.scope.words, outer
+
+
+def _command(
+    words: Sequence[Said], around: Around, engine: str | None, model: Said | None, args: tuple[Said, ...]
+) -> Command:
+    return Command(
+        around.name, hidden(words), words[0].line, around.environment, around.image, around.machine, engine,
+        model, args, around.mounts,
+    )  # fmt: skip
+
+
+def _keep(words: Sequence[Said], draft: Draft) -> None:
+    """Each word among the keys: flags by their name, others as they are."""
+    for word in hidden(words):
+        draft.word(word.value.partition("=")[0], word.value, word.line, "used")
+
+
+def _other(words: Sequence[Said], program: str, draft: Draft) -> None:
+    """What starts no server: installations are remembered, the rest is kept as unknown."""
+    values = [word.value for word in words]
+    if program in ("source", ".") and len(values) > 1:
+        draft.note(
+            f"line {words[0].line}: {values[1][:80]} is not read: variables that it sets are left open"
+        )
+    installer = program in _INSTALLERS or (program == "uv" and "pip" in values) or "pip" in values[1:3]
+    role: Role = "used" if installer and "install" in values else "aside" if program in _QUIET else "unknown"
+    draft.word(program, " ".join(values), words[0].line, role)
+    if role == "used":
+        for word in words:
+            install(word, draft)
+
+
+def install(word: Said, draft: Draft) -> None:
+    """A requirement that is installed: the engine's release, or what is stated of another package."""
+    pinned, stated = required(word.value, word.line)
+    draft.stated += stated
+    if pinned is not None and serving_name(pinned):
+        draft.requirement = Said(pinned, word.line)
+
+
+def serving_name(requirement: str) -> bool:
+    """Whether it names an engine that is served from its release."""
+    return requirement.partition("==")[0] not in ("transformers", "torch")
+
+
+def _unwrapped(words: Sequence[Said], around: Around, draft: Draft) -> tuple[Sequence[Said], Around]:
+    """Without assignments in front and programs that only run another one."""
+    while words:
+        if found := ASSIGNMENT.match(words[0].value):
+            name, value = found[1], words[0].value[found.end() :]
+            said = draft.variable(name, value, words[0].line)
+            draft.word(name, said.value, said.line, "used")
+            around, words = around.inside({name: said}), words[1:]
+            continue
+        wrapper = wrappers().get(basename(words[0].value))
+        if wrapper is None or (wrapper.after and (len(words) < 2 or words[1].value != wrapper.after)):
+            return words, around
+        rest = words[2 if wrapper.after else 1 :]
+        while rest and rest[0].value.startswith("-"):
+            valued = rest[0].value in wrapper.values
+            draft.word(rest[0].value.partition("=")[0], rest[0].value, rest[0].line, "aside")
+            stop = rest[0].value == "--"
+            rest = rest[2 if valued else 1 :]
+            if stop:
+                break
+        words = rest[wrapper.words :]
+    return words, around
+
+
+def _shell_text(words: Sequence[Said]) -> Said | None:
+    """What follows ``-c``, ``-lc`` ...; None: a file is run."""
+    for number, word in enumerate(words[1:], 1):
+        if not word.value.startswith("-"):
+            return None
+        if not word.value.startswith("--") and word.value.endswith("c"):
+            return words[number + 1] if number + 1 < len(words) else None
+    return None
+
+
+def _container(words: Sequence[Said], program: str, around: Around, draft: Draft) -> None:
+    """A container that is started or entered."""
+    switches = container_programs()[program]
+    verb = words[1].value if words[1].value != "container" else (words[2].value if len(words) > 2 else "")
+    rest = words[2 if words[1].value != "container" else 3 :]
+    if verb in ("run", "create"):
+        found = contained(rest, switches, draft)
+    elif verb == "exec":
+        found = entered(rest, switches, draft)
+    else:
+        draft.word(program, " ".join(word.value for word in words), words[0].line, "unknown")
+        return
+    outer = replace(
+        around,
+        name=found.name or around.name,
+        image=found.image or around.image,
+        environment={**around.environment, **found.environment},
+        mounts=(*around.mounts, *found.mounts),
+        depth=around.depth + 1,
+    )
+    if outer.image is not None and draft.image is None:
+        draft.image = outer.image
+    started(found.entrypoint, found.words, outer, draft)
+
+
+def started(entry: Sequence[Said] | None, args: Sequence[Said], around: Around, draft: Draft) -> None:
+    """What a container starts. ``entry``: what replaces the image's own entrypoint; None: that is kept."""
+    if around.depth > MAX_NESTED:
+        draft.refuse(
+            args[0].value if args else "", around.image.line if around.image else 1, "nested too deeply"
+        )
+        return
+    if entry is not None:
+        process((*entry, *args), around, draft)
+        return
+    image = around.image
+    own = entrypoint(image.value) if image else ()
+    flags = not args or args[0].value.startswith("-")
+    if image is not None and not own and flags and args:
+        own = likely(image.value)
+        if own:
+            draft.note(f"line {image.line}: {image.value} is taken for an image that starts {' '.join(own)}")
+    if own and (flags or serving(args) is None) and not _runs_itself(args):
+        line = args[0].line if args else (image.line if image else 1)
+        process((*(Said(word, line) for word in own), *args), around, draft)
+    elif args:
+        process(args, around, draft)
+
+
+def _runs_itself(args: Sequence[Said]) -> bool:
+    """Whether the words name a program of their own: what some entrypoints run as it is."""
+    return bool(args) and basename(args[0].value) in SHELLS

@@ -1,0 +1,173 @@
+"""A recipe in the making: what was found so far, and which keys of the input were understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from canserve.recipes.stated import stated_in
+from canserve.recipes.variables import Scope
+from canserve.recipes.yaml_tree import Node, Path, leaves, shown
+from canserve.rules.recipes import is_secret, place_flags, runs, secret_flags
+from canserve.subjects.recipe import HIDDEN, Command, Key, Open, Recipe, Refused, Role, Said, Shared, Stated
+
+MAX_SHOWN = 200
+"""Characters of a key's value that are kept."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Everything that a form's reader puts together."""
+
+    name: str
+    form: str = ""
+    scope: Scope = field(default_factory=lambda: Scope(runtime=runs()))
+    engine: str | None = None
+    model: Said | None = None
+    revision: Said | None = None
+    image: Said | None = None
+    held: bool = False
+    requirement: Said | None = None
+    machines: tuple[Said, ...] = ()
+    nodes: Said | None = None
+    environment: dict[str, Said] = field(default_factory=dict)
+    mounts: list[Shared] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    stated: list[Stated] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+    spoken: bool = False
+    """Whether the input is a shell text: its words are the keys then, else those of the document."""
+
+    def word(self, path: str, value: str, line: int, role: Role) -> None:
+        """Keep one word of a shell text."""
+        if self.spoken:
+            self.key(path, value, line, role)
+
+    def key(self, path: str, value: str, line: int, role: Role) -> None:
+        """Keep one key of the input."""
+        secret = is_secret(path.rpartition(".")[2].rpartition("=")[0] or path)
+        self.keys.append(Key(path, HIDDEN if secret and value else value[:MAX_SHOWN], line, role))
+
+    def variable(self, name: str, value: str, line: int) -> Said:
+        """A variable of an environment; a secret's value is not kept."""
+        return Said(HIDDEN if value and is_secret(name) else value, line)
+
+    def leave(self, what: str, line: int, why: str) -> None:
+        """Something is left open."""
+        self.scope.leave(what, line, why)
+
+    def refuse(self, what: str, line: int, why: str) -> None:
+        """Something is not read."""
+        one = Refused(what[:MAX_SHOWN], line, why)
+        if one not in self.scope.refused:
+            self.scope.refused.append(one)
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+        if text not in self.scope.notes:
+            self.scope.notes.append(text)
+
+    def says(self, text: str, line: int, lined: bool = False) -> None:
+        """A text for people, which may state a release."""
+        self.stated += stated_in(text, line, lined)
+
+
+class Account:
+    """The values of a document, each marked as used or aside; the rest is unknown."""
+
+    def __init__(self, tree: Node) -> None:
+        self._leaves = tuple(leaves(tree))
+        self._roles: dict[Path, Role] = {}
+
+    def use(self, *path: str | int) -> None:
+        """Everything below a path decides something."""
+        self._roles[path] = "used"
+
+    def aside(self, *path: str | int) -> None:
+        """Everything below a path is understood and decides nothing."""
+        self._roles[path] = "aside"
+
+    def settle(self, draft: Draft, prefix: str = "") -> None:
+        """Put every value among the draft's keys; the nearest mark counts."""
+        for path, text, line in self._leaves:
+            role: Role = "unknown"
+            for length in range(len(path), -1, -1):
+                if (found := self._roles.get(path[:length])) is not None:
+                    role = found
+                    break
+            draft.key(prefix + shown(path), text, line, role)
+
+
+def finished(draft: Draft, part: str | None) -> Recipe:
+    """The recipe: of several servers the first, or the one named ``part``."""
+    chosen = _chosen(draft, part)
+    command = chosen or Command("", (), 1)
+    environment = {**draft.environment, **command.environment}
+    recipe = Recipe(
+        name=draft.name,
+        form=draft.form,
+        engine=command.engine or draft.engine,
+        model=command.model or draft.model,
+        revision=draft.revision,
+        image=command.image or draft.image,
+        held=draft.held,
+        requirement=draft.requirement,
+        args=command.args,
+        environment=environment,
+        mounts=command.mounts or tuple(draft.mounts),
+        machines=draft.machines,
+        nodes=draft.nodes,
+        stated=_each_once(draft.stated),
+        commands=tuple(draft.commands),
+        keys=tuple(draft.keys),
+        refused=tuple(draft.scope.refused),
+        notes=tuple(draft.scope.notes),
+    )
+    return replace(recipe, open=tuple(_placed(one, recipe) for one in draft.scope.open))
+
+
+def _each_once(stated: Iterable[Stated]) -> tuple[Stated, ...]:
+    """Two looks at one line may find the same."""
+    return tuple({(one.about, one.releases, one.line): one for one in stated}.values())
+
+
+def _chosen(draft: Draft, part: str | None) -> Command | None:
+    servers = [command for command in draft.commands if command.engine is not None]
+    if part is not None:
+        return next((command for command in servers if part in (command.name, str(command.line))), None)
+    if len({(each.model and each.model.value, each.engine) for each in servers}) > 1:
+        others = ", ".join(dict.fromkeys(each.name or f"line {each.line}" for each in servers[1:]))
+        draft.note(f"it starts several servers: the first is judged; others by --part: {others}")
+    return next(iter(servers), None)
+
+
+def _placed(one: Open, recipe: Recipe) -> Open:
+    """Where it is read, and whether that decides what is served."""
+    if recipe.model is not None and one.what in recipe.model.value:
+        return replace(one, where="the model", decides=True)
+    if recipe.image is not None and one.what in recipe.image.value:
+        return replace(one, where="the image", decides=True)
+    flag = ""
+    for word in recipe.args:
+        if word.value.startswith("-"):
+            flag = word.value.partition("=")[0]
+        if one.what in word.value:
+            return replace(one, where=flag or "the command", decides=flag not in place_flags())
+    name = next((name for name, said in recipe.environment.items() if one.what in said.value), "")
+    return replace(one, where=name)
+
+
+def hidden(args: Iterable[Said]) -> tuple[Said, ...]:
+    """Words with secrets left out."""
+    flags, kept, after = secret_flags(), [], False
+    for word in args:
+        name, equals, _ = word.value.partition("=")
+        if after and not word.value.startswith("-"):
+            kept.append(Said(HIDDEN, word.line))
+        elif name in flags and equals:
+            kept.append(Said(f"{name}={HIDDEN}", word.line))
+        else:
+            kept.append(word)
+        after = name in flags and not equals
+    return tuple(kept)
+

@@ -1,0 +1,157 @@
+"""Units of systemd: services, and containers that podman's generator turns into services."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from canserve.recipes.commands import Around, process, started
+from canserve.recipes.containers import mounted
+from canserve.recipes.draft import Draft
+from canserve.recipes.shell import split
+from canserve.recipes.variables import expanded
+from canserve.subjects.recipe import HIDDEN, Said, Shared
+
+FORM = "systemd unit"
+MACHINE = "X-Machine"
+"""Our own key: the machine that a unit belongs on, as exports write it."""
+_SECTION = re.compile(r"\[([A-Za-z-]+)\]\s*")
+_TOLD = re.compile(r"^\s*\[(Unit|Service|Container|Install)\]\s*$", re.MULTILINE)
+_SPECIFIER = re.compile(r"%([a-zA-Z%])")
+_UNBRACED = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_PREFIX = "-@:+!|"
+_ASIDE_SECTIONS = ("Unit", "Install", "Quadlet")
+_USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume", MACHINE})
+_UNREAD = frozenset({"EnvironmentFile", "PassEnvironment"})
+_ASIDE = frozenset({
+    "Type", "User", "Group", "WorkingDirectory", "Restart", "RestartSec", "TimeoutStartSec", "TimeoutStopSec",
+    "StandardOutput", "StandardError", "SyslogIdentifier", "LimitNOFILE", "LimitMEMLOCK", "LimitSTACK", "KillMode",
+    "KillSignal", "Nice", "MemoryMax", "ExecStop", "ExecStopPost", "ExecReload", "ExecStartPost", "PIDFile", "Slice",
+    "RemainAfterExit", "PrivateTmp", "ContainerName", "PublishPort", "Network", "AddDevice", "ShmSize", "AutoUpdate",
+    "Pull", "SecurityLabelDisable", "UserNS", "Notify", "Label", "StartLimitBurst", "StartLimitIntervalSec",
+    "SupplementaryGroups", "UMask", "OOMScoreAdjust", "CPUAffinity", "TasksMax", "Delegate", "NoNewPrivileges",
+    "ProtectSystem", "ProtectHome", "SuccessExitStatus", "TimeoutSec", "LimitNPROC", "LimitCORE", "RuntimeDirectory",
+    "StateDirectory", "CacheDirectory", "LogsDirectory", "Ulimit", "GroupAdd", "IpcMode", "IPC",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    section: str
+    key: str
+    value: str
+    line: int
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text has this form."""
+    return _TOLD.search(text) is not None
+
+
+def read(text: str, draft: Draft) -> None:
+    """Fill the draft."""
+    draft.form = FORM
+    settings = tuple(_settings(text, draft))
+    for one in settings:
+        path = f"{one.section}.{one.key}"
+        if one.section in _ASIDE_SECTIONS:
+            draft.key(path, one.value, one.line, "aside")
+            draft.says(one.value, one.line)
+        elif one.key in _UNREAD:
+            draft.key(path, one.value, one.line, "used")
+            draft.note(f"line {one.line}: {one.key} {one.value[:80]} is not read: what it sets is not known")
+        elif one.key == "Environment":
+            _environment(one, draft)
+        else:
+            known = one.key in _ASIDE or one.key.startswith("X-")
+            draft.key(
+                path, one.value, one.line, "used" if one.key in _USED else "aside" if known else "unknown"
+            )
+    _start(settings, draft)
+
+
+def _start(settings: tuple[_Setting, ...], draft: Draft) -> None:
+    plain = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
+    draft.scope = draft.scope.within(plain)
+    machine = next((one.value for one in settings if one.key == MACHINE), None)
+    around = Around("", draft.environment, machine=machine, mounts=_mounts(settings, draft))
+    image = next((one for one in settings if one.section == "Container" and one.key == "Image"), None)
+    if image is not None:
+        said = Said(_specified(image, draft), image.line)
+        around = Around("", draft.environment, said, machine, around.mounts)
+        entry = _words(next((one for one in settings if one.key == "Entrypoint"), None), draft)
+        started(
+            entry or None, _words(next((o for o in settings if o.key == "Exec"), None), draft), around, draft
+        )
+    for one in settings:
+        if one.key == "ExecStart" and one.value:
+            process(_words(one, draft), around, draft)
+
+
+def _words(one: _Setting | None, draft: Draft) -> tuple[Said, ...]:
+    """Words as systemd takes them apart: ``$X`` alone becomes several, ``${X}`` one."""
+    if one is None:
+        return ()
+    found: list[Said] = []
+    for word in split(_specified(one, draft).lstrip(_PREFIX), one.line, draft.scope):
+        alone = _UNBRACED.fullmatch(word.value)
+        if alone and alone[1] in draft.scope.variables:
+            found += split(draft.scope.variables[alone[1]], word.line, draft.scope)
+        else:
+            text = word.value.replace("$$", "\0")
+            found.append(Said(expanded(text, word.line, draft.scope).replace("\0", "$"), word.line))
+    return tuple(found)
+
+
+def _specified(one: _Setting, draft: Draft) -> str:
+    """Specifiers such as ``%i`` are known only where the unit runs."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] == "%":
+            return "%"
+        draft.leave(found[0], one.line, "known only where the unit runs")
+        return found[0]
+
+    return _SPECIFIER.sub(value, one.value)
+
+
+def _environment(one: _Setting, draft: Draft) -> None:
+    for word in split(_specified(one, draft), one.line, draft.scope):
+        name, equals, value = word.value.partition("=")
+        said = draft.variable(name, value, one.line)
+        draft.key(f"{one.section}.Environment.{name}", said.value, one.line, "used" if equals else "unknown")
+        if equals:
+            draft.environment[name] = said
+
+
+def _mounts(settings: tuple[_Setting, ...], draft: Draft) -> tuple[Shared, ...]:
+    found = (mounted(_specified(one, draft), one.line) for one in settings if one.key == "Volume")
+    return tuple(mount for mount in found if mount is not None)
+
+
+def _settings(text: str, draft: Draft) -> Iterator[_Setting]:
+    section, lines = "", text.replace("\r\n", "\n").split("\n")
+    number = 0
+    while number < len(lines):
+        start, line = number + 1, lines[number].strip()
+        number += 1
+        if line.startswith(("#", ";")) or not line:
+            draft.says(line, start)
+            continue
+        if found := _SECTION.fullmatch(line):
+            section = found[1]
+            continue
+        parts = [line.removesuffix("\\")]
+        while line.endswith("\\") and number < len(lines):
+            line = lines[number].strip()
+            number += 1
+            if not line.startswith(("#", ";")):
+                parts.append(line.removesuffix("\\"))
+            else:
+                line = "\\"  # a comment between the lines ends nothing
+        key, equals, value = " ".join(parts).partition("=")
+        if equals:
+            yield _Setting(section, key.strip(), value.strip(), start)
+        else:
+            draft.key(f"{section}.{key.strip()}"[:80], "", start, "unknown")

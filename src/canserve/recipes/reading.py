@@ -1,0 +1,121 @@
+"""A text in, a recipe out: which form it has, and its reader. Nothing is executed, opened or fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Variables
+
+from canserve.recipes.commands import Around, script
+from canserve.recipes.draft import Draft, finished
+from canserve.recipes.forms import (
+    compose,
+    kubernetes,
+    model_pages,
+    options_file,
+    sparkrun,
+    units,
+    variables_file,
+)
+from canserve.recipes.servers import suspicious
+from canserve.recipes.trouble import MAX_CHARACTERS, RecipeError
+from canserve.recipes.yaml_tree import Mapping, documents
+from canserve.subjects.recipe import Recipe
+
+COMMANDS = "command line"
+_YAML_NAMES = (".yaml", ".yml", ".json")
+_UNIT_NAMES = (".service", ".container")
+_KEY = re.compile(r"""(?:["']?[A-Za-z_][\w .-]{0,60}["']?\s*:(?:\s|$)|---|\{)""")
+_COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
+
+
+def read_recipe(
+    text: str, name: str = "-", variables: Variables[str, str] | None = None, part: str | None = None
+) -> Recipe:
+    """The recipe in a text. ``name``: of its file, which may tell the form. ``variables``: what ``.env`` sets.
+
+    ``part``: of several servers or variants the one that is meant. Raises RecipeError where nothing can be read.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise RecipeError(f"longer than {MAX_CHARACTERS} characters")
+    if "\0" in text or "\1" in text:
+        raise RecipeError("not a text: it holds zeros")
+    text = text.removeprefix("\ufeff")
+    draft = Draft(name)
+    draft.scope.variables.update(variables or {})
+    _read(text, name, part, draft)
+    recipe = finished(draft, part)
+    if part is not None and not any(part in (each.name, str(each.line)) for each in recipe.commands):
+        _refuse_part(recipe, part)
+    return _checked(recipe, draft)
+
+
+def _read(text: str, name: str, part: str | None, draft: Draft) -> None:
+    lower = name.lower()
+    if lower.endswith(_UNIT_NAMES) or units.is_unit(text):
+        units.read(text, draft)
+    elif lower.endswith(_YAML_NAMES) or _KEY.match(_first_line(text)):
+        _document(text, part, draft)
+    elif lower.endswith(".env") or variables_file.is_variables(text):
+        variables_file.read(text, draft)
+    else:
+        draft.form, draft.spoken = COMMANDS, True
+        _comments(text, draft)
+        script(text, 1, Around(), draft)
+
+
+def _document(text: str, part: str | None, draft: Draft) -> None:
+    """YAML, or JSON."""
+    trees = tuple(tree for tree in documents(text) if isinstance(tree, Mapping))
+    if not trees:
+        raise RecipeError("a document without keys")
+    tree = trees[0]
+    _comments(text, draft)
+    if kubernetes.is_manifest(tree):
+        kubernetes.read(tuple(each for each in trees if kubernetes.is_manifest(each)), draft)
+        return
+    if len(trees) > 1:
+        draft.note("only the first document is read")
+    if compose.is_compose(tree):
+        compose.read(tree, draft)
+    elif model_pages.is_model_page(tree):
+        model_pages.read(tree, draft, part)
+    elif sparkrun.is_sparkrun(tree):
+        sparkrun.read(tree, draft)
+    elif options_file.is_options(tree):
+        options_file.read(tree, draft)
+    else:
+        names = ", ".join(key.text[:40] for key, _ in tree.entries[:6])
+        raise RecipeError(f"no form of recipe that is known; its keys: {names or 'none'}")
+
+
+def _comments(text: str, draft: Draft) -> None:
+    """Comments may state a release."""
+    for found in _COMMENT.finditer(text):
+        draft.says(found[1], 1 + text.count("\n", 0, found.start(1)))
+
+
+def _first_line(text: str) -> str:
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "%")))
+    return next(lines, "")
+
+
+def _refuse_part(recipe: Recipe, part: str) -> None:
+    servers = [each.name or str(each.line) for each in recipe.commands if each.engine is not None]
+    if recipe.model is None or recipe.form != model_pages.title():
+        raise RecipeError(f"it has no server {part!r:.60}; there are: {', '.join(servers) or 'none'}")
+
+
+def _checked(recipe: Recipe, draft: Draft) -> Recipe:
+    """With what a shell would execute in the model's name refused."""
+    from dataclasses import replace
+
+    model = recipe.model
+    if model is None or any(one.what in model.value for one in recipe.open):
+        return recipe
+    sign = suspicious(model.value)
+    if sign is None:
+        return recipe
+    draft.refuse(
+        model.value, model.line, f"the model's name holds {sign!r}, which a shell would execute or expand"
+    )
+    return replace(recipe, refused=tuple(draft.scope.refused))

@@ -1,0 +1,96 @@
+"""Words of a command line that start a server: whose it is, which model it serves, and the words for the engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from posixpath import basename
+
+from canserve.rules.recipes import Server, joins, servers
+from canserve.subjects.recipe import Said
+
+_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
+_VALUED = frozenset({"-X", "-W"})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+~-]*")
+"""What a model may be called: a name of a hub, or a path."""
+_EXECUTES = re.compile(r"[;&|<>`(){}!\\\n*?\"']|\$")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server's words taken apart."""
+
+    engine: str
+    model: Said | None
+    revision: Said | None
+    args: tuple[Said, ...]
+
+
+def serving(words: Sequence[Said]) -> Serving | None:
+    """The server that these words start; None: they start none."""
+    for server in servers():
+        rest = _after(words, server)
+        if rest is not None:
+            return _apart(rest, server)
+    return None
+
+
+def is_joining(words: Sequence[Said]) -> bool:
+    """Whether these words only join machines."""
+    return any(_program(words, program) for program in joins())
+
+
+def _after(words: Sequence[Said], server: Server) -> Sequence[Said] | None:
+    """The words behind those that start the server; None: it is not this one."""
+    if server.program:
+        return words[len(server.program) :] if _program(words, server.program) else None
+    if not words or not _PYTHON.fullmatch(basename(words[0].value)):
+        return None
+    at = 1
+    while at < len(words) and words[at].value.startswith("-") and words[at].value != "-m":
+        at += 2 if words[at].value in _VALUED else 1
+    named = at + 1 < len(words) and words[at].value == "-m" and words[at + 1].value == server.module
+    return words[at + 2 :] if named else None
+
+
+def _program(words: Sequence[Said], program: tuple[str, ...]) -> bool:
+    """Whether a command line begins so; its first word may have a folder in front."""
+    if len(words) < len(program):
+        return False
+    first, *more = (word.value for word in words[: len(program)])
+    return basename(first) == program[0] and tuple(more) == program[1:]
+
+
+def _apart(words: Sequence[Said], server: Server) -> Serving:
+    rest = list(words)
+    model = rest.pop(0) if server.positional and rest and not rest[0].value.startswith("-") else None
+    named = _taken(rest, server.model)
+    revision = _taken(rest, server.revision)
+    return Serving(server.engine, named or model, revision, tuple(rest))
+
+
+def _taken(words: list[Said], flags: Sequence[str]) -> Said | None:
+    """The value of the last of these flags, which are taken out."""
+    found = None
+    at = 0
+    while at < len(words):
+        name, equals, value = words[at].value.partition("=")
+        if name not in flags:
+            at += 1
+        elif equals:
+            found = Said(value, words.pop(at).line)
+        elif at + 1 < len(words) and not words[at + 1].value.startswith("-"):
+            words.pop(at)
+            found = words.pop(at)
+        else:
+            at += 1
+    return found
+
+
+def suspicious(model: str) -> str | None:
+    """What a shell would execute in a model's name, where it is put into a command; None: nothing."""
+    if _NAME.fullmatch(model) or (model.startswith(("/", "./", "../", "~")) and not _EXECUTES.search(model)):
+        return None
+    found = _EXECUTES.search(model)
+    return found[0] if found else None

@@ -1,0 +1,33 @@
+"""Names in braces, replaced by declared values: ``{port}``, ``{{ port }}``. Anything else stays as it is, by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from canserve.recipes.variables import Scope
+
+_SINGLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_DOUBLE = re.compile(r"\{\{-?\s*([A-Za-z_][A-Za-z0-9_.]*)\s*-?\}\}")
+_LOGIC = re.compile(r"\{%[^%]{0,200}%\}|\{\{[^{}]{0,200}\}\}")
+ROUNDS = 4
+"""Values that hold names of other values."""
+MAX_TEXT = 1 << 20
+
+
+def filled(text: str, line: int, values: Mapping[str, str], scope: Scope, doubled: bool = False) -> str:
+    """A command's template with its names replaced. ``doubled``: a brace is written twice to stand for itself."""
+    if doubled and "{{" in text:
+        text = text.replace("{{", "\0").replace("}}", "\1")
+    else:
+        text = _DOUBLE.sub(lambda found: values.get(found[1], found[0]), text)
+    for _ in range(ROUNDS):
+        after = _SINGLE.sub(lambda found: values.get(found[1], found[0]), text)
+        if after == text or len(after) > MAX_TEXT:
+            break
+        text = after
+    text = text.replace("\0", "{").replace("\1", "}")
+    for found in (*_SINGLE.finditer(text), *(() if doubled else _LOGIC.finditer(text))):
+        where = line + text.count("\n", 0, found.start())
+        scope.leave(found[0], where, "nothing in the recipe declares it")
+    return text

@@ -1,0 +1,128 @@
+"""Variables: what a text sets itself, what stands for it, and what is left open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+
+from canserve.recipes.trouble import MAX_NESTED, MAX_WORDS, RecipeError
+from canserve.subjects.recipe import Open, Refused
+
+_REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]))")
+_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
+_ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
+
+
+@dataclass(slots=True)
+class Scope:
+    """Variables whose value is known, and what was left open or refused on the way."""
+
+    variables: MutableMapping[str, str] = field(default_factory=dict)
+    arrays: dict[str, list[str]] = field(default_factory=dict)
+    open: list[Open] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    runtime: frozenset[str] = frozenset()
+    """Variables that the place of execution sets, such as its own address: left as they are."""
+    words: int = MAX_WORDS
+
+    def within(self, variables: Mapping[str, str]) -> Scope:
+        """A scope with other variables; what is left open, refused and counted is one."""
+        return Scope(dict(variables), {}, self.open, self.refused, self.notes, self.runtime, words=self.words)
+
+    def leave(self, what: str, line: int, why: str) -> None:
+        """Note once what is left open."""
+        if what.strip("${}") in self.runtime:
+            why = "known only where it runs"
+        one = Open(what[:200], line, why)
+        if one not in self.open:
+            self.open.append(one)
+
+    def take(self, line: int) -> None:
+        """Count a word. Raises RecipeError beyond the bound."""
+        self.words -= 1
+        if self.words < 0:
+            raise RecipeError(f"more than {MAX_WORDS} words", line)
+
+
+def expanded(text: str, line: int, scope: Scope, depth: int = 0) -> str:
+    """A text with ``$X``, ``${X}``, ``${X:-default}`` replaced, as between double quotes."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "$":
+            value, at = reference(text, at, line, scope, depth)
+            found.append(value)
+            continue
+        found.append(text[at])
+        at += 1
+    return "".join(found)
+
+
+def reference(text: str, at: int, line: int, scope: Scope, depth: int = 0) -> tuple[str, int]:
+    """What a ``$`` at a position stands for, and where the text goes on after it. Left open: it stays as written."""
+    if text.startswith("${", at):
+        end = _closing(text, at + 2, "{", "}")
+        if end is None:
+            scope.leave(text[at : at + 40], line, "its bracket is never closed")
+            return text[at:], len(text)
+        return _braced(text[at + 2 : end], line, scope, depth), end + 1
+    if text.startswith("$(", at):
+        end = _closing(text, at + 2, "(", ")")
+        whole = text[at:] if end is None else text[at : end + 1]
+        scope.leave(whole, line, "a command whose output is not known: nothing is executed")
+        return whole, len(text) if end is None else end + 1
+    found = _REFERENCE.match(text, at)
+    if found is None:
+        return "$", at + 1
+    name = found[1]
+    if name in scope.variables:
+        return scope.variables[name], found.end()
+    scope.leave(found[0], line, "nothing in the recipe sets it")
+    return found[0], found.end()
+
+
+def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
+    whole = f"${{{inside}}}"
+    if array := _ARRAY.fullmatch(inside):
+        if array[1] in scope.arrays:
+            return " ".join(scope.arrays[array[1]])
+        scope.leave(whole, line, "nothing in the recipe sets it")
+        return whole
+    found = _BRACED.fullmatch(inside)
+    if found is None or depth > MAX_NESTED:
+        scope.leave(whole, line, "a form that only a shell can work out")
+        return whole
+    name, operator, rest = found[1], found[2] or "", found[3] or ""
+    value = scope.variables.get(name)
+    if operator.endswith("+"):
+        return expanded(rest, line, scope, depth + 1) if value else ""
+    if value is not None and (value or not operator.startswith(":")):
+        return value
+    if operator in ("-", ":-", "=", ":="):
+        return expanded(rest, line, scope, depth + 1)
+    why = f"has to be set: {rest}" if operator.endswith("?") and rest else "nothing in the recipe sets it"
+    scope.leave(whole, line, why)
+    return whole
+
+
+def _closing(text: str, at: int, opens: str, closes: str) -> int | None:
+    """Where the bracket that was opened before ``at`` is closed."""
+    depth, quote = 1, ""
+    while at < len(text):
+        sign = text[at]
+        if sign == "\\":
+            at += 1
+        elif quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign == opens:
+            depth += 1
+        elif sign == closes:
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+    return None

@@ -1,0 +1,203 @@
+"""How recipes of other tools start an engine: ``recipes.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from posixpath import basename
+
+from canserve.rules.table import Row, load
+
+FILE = "recipes.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Words that start a server."""
+
+    engine: str
+    program: tuple[str, ...]
+    module: str
+    model: tuple[str, ...]
+    revision: tuple[str, ...]
+    positional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A program that runs another one."""
+
+    after: str
+    """A word that has to follow its name; empty: none."""
+    values: tuple[str, ...]
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a runtime's name stands for."""
+
+    engine: str
+    start: tuple[str, ...]
+    keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What variables of a cluster's file stand for."""
+
+    machines: str
+    prefix: str
+    but: tuple[str, ...]
+    aside: tuple[str, ...]
+
+
+@cache
+def servers() -> tuple[Server, ...]:
+    """All of them; of two that begin alike the longer one first."""
+    return tuple(
+        Server(
+            row.text("engine"),
+            row.texts("program"),
+            str(row.values.get("module", "")),
+            row.texts("model"),
+            row.texts("revision"),
+            row.values.get("positional") is True,
+        )
+        for row in load(FILE).rows("server")
+    )
+
+
+@cache
+def joins() -> tuple[tuple[str, ...], ...]:
+    """Programs that only join machines."""
+    return tuple(row.texts("program") for row in load(FILE).rows("joins"))
+
+
+@cache
+def short(engine: str) -> Mapping[str, str]:
+    """Short flags of an engine, and the options that they stand for."""
+    return {k: v for row in _of("short", engine) for k, v in row.values["options"].items()}
+
+
+@cache
+def wrappers() -> Mapping[str, Wrapper]:
+    """By name."""
+    return {
+        row.text("program"): Wrapper(
+            str(row.values.get("after", "")), row.texts("values"), int(row.values.get("words", 0))
+        )
+        for row in load(FILE).rows("wrapper")
+    }
+
+
+@cache
+def container_programs() -> Mapping[str, frozenset[str]]:
+    """Container engines, with the options that take no value."""
+    rows = load(FILE).rows("container")
+    return {name: frozenset(row.texts("switches")) for row in rows for name in row.texts("programs")}
+
+
+def entrypoint(image: str) -> tuple[str, ...]:
+    """What an image is known to start; empty: not known."""
+    repository, tag = _parts(image)
+    for row in load(FILE).rows("image"):
+        if f"/{repository}".endswith(f"/{row.text('name')}") and tag.startswith(
+            str(row.values.get("tags", ""))
+        ):
+            return row.texts("entrypoint")
+    return ()
+
+
+def likely(image: str) -> tuple[str, ...]:
+    """What an image most likely starts, by its name."""
+    repository, _ = _parts(image)
+    rows = load(FILE).rows("likely")
+    return next((row.texts("entrypoint") for row in rows if row.text("word") in repository.lower()), ())
+
+
+def _parts(image: str) -> tuple[str, str]:
+    name = image.partition("@")[0]
+    last = basename(name)
+    base, _, tag = last.partition(":")
+    return f"{name[: len(name) - len(last)]}{base}", tag
+
+
+@cache
+def place_flags() -> frozenset[str]:
+    """Flags that say where a server runs, not what it serves."""
+    return frozenset(flag for row in load(FILE).rows("place") for flag in row.texts("flags"))
+
+
+def runtime(name: str) -> Runtime | None:
+    """What a runtime's name stands for."""
+    for row in load(FILE).rows("runtime"):
+        if name in row.texts("names"):
+            return Runtime(row.text("engine"), row.texts("start"), row.values.get("keys", {}))
+    return None
+
+
+def runtime_of(engine: str) -> Runtime | None:
+    """The runtime of an engine."""
+    row = next(iter(_of("runtime", engine)), None)
+    return None if row is None else Runtime(engine, row.texts("start"), row.values.get("keys", {}))
+
+
+@cache
+def asides(form: str) -> frozenset[str]:
+    """Keys of a form that decide nothing here."""
+    rows = load(FILE).rows("aside")
+    return frozenset(key for row in rows if row.text("form") == form for key in row.texts("keys"))
+
+
+def form(name: str) -> tuple[str, str]:
+    """A form's title, and the engine that it is about where nothing else says so."""
+    row = next(row for row in load(FILE).rows("form") if row.text("form") == name)
+    return row.text("title"), row.text("engine")
+
+
+@cache
+def least() -> Mapping[str, str]:
+    """Keys that state the least release, with what it is of."""
+    return {row.text("key"): row.text("about") for row in load(FILE).rows("least")}
+
+
+@cache
+def named() -> Mapping[str, str]:
+    """Words of texts, in small letters, with the package they stand for."""
+    return {word: row.text("about") for row in load(FILE).rows("named") for word in row.texts("words")}
+
+
+@cache
+def runs() -> frozenset[str]:
+    """Variables that the place of execution sets."""
+    return frozenset(name for row in load(FILE).rows("runs") for name in row.texts("variables"))
+
+
+@cache
+def machines() -> Machines:
+    """What variables of a cluster's file stand for."""
+    (row,) = load(FILE).rows("environment")
+    return Machines(row.text("machines"), row.text("prefix"), row.texts("but"), row.texts("aside"))
+
+
+@cache
+def _secret() -> Row:
+    (row,) = load(FILE).rows("secret")
+    return row
+
+
+def is_secret(variable: str) -> bool:
+    """Whether a variable's value should not be seen."""
+    name = f"_{variable.upper()}_"
+    return any(f"_{word}_" in name for word in _secret().texts("words"))
+
+
+def secret_flags() -> tuple[str, ...]:
+    """Flags whose value should not be seen."""
+    return _secret().texts("flags")
+
+
+def _of(section: str, engine: str) -> tuple[Row, ...]:
+    return tuple(row for row in load(FILE).rows(section) if row.text("engine") == engine)
