@@ -12,12 +12,14 @@ from small_world import case, model, seen
 
 from canserve.checks.case import Case
 from canserve.checks.machine.gpu_code import GPU_CODE
+from canserve.checks.plain import PLAIN
+from canserve.checks.reader import Check
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import Extension
 from canserve.subjects.gpu_code import Unit
 from canserve.subjects.machine import Machine
 from canserve.units import Capability
-from canserve.verdict import No, Unknown, Yes
+from canserve.verdict import No, Skipped, Unknown, Yes
 
 UNREADABLE = Missing(Cause.UNREADABLE, "eng/_C.so: a section of bytes 1 to 2; the file has 1")
 USUAL = ("sm_80", "sm_90", "sm_100", "sm_120")
@@ -170,3 +172,35 @@ def test_what_nobody_read_makes_no_noise() -> None:
     assert "no shared libraries" in skipped(GPU_CODE, on(gpu("9.0")))
     assert "none of the build's shared libraries" in skipped(GPU_CODE, on(gpu("9.0"), eng_C=extension()))
     assert isinstance(judged(GPU_CODE, built(gpu("9.0"), UNREADABLE)), Unknown)
+
+
+ASKS_OF_ACCELERATORS = [check for check in PLAIN if check.of_accelerators]
+
+
+def test_which_checks_ask_what_accelerators_need() -> None:
+    assert GPU_CODE in ASKS_OF_ACCELERATORS and len(ASKS_OF_ACCELERATORS) == 6
+
+
+@pytest.mark.parametrize("check", ASKS_OF_ACCELERATORS, ids=lambda check: str(check.name))
+def test_a_build_for_processors_on_a_machine_without_accelerators(check: Check) -> None:
+    none = Missing(
+        Cause.UNAVAILABLE, "box has no accelerator", seen("gpus"), "name a machine that has one"
+    )
+    bare = machine(gpus=0, vendor=none, capability=none)
+    torch: Fact[str | None] = Known("2.13.0+cpu", seen("torch"))
+
+    def asked(where: Machine, torch: Fact[str | None], **files: Extension | Missing) -> Case:
+        found = on(where, **files)
+        return replace(found, build=replace(found.build, torch=torch))
+
+    assert "no code for accelerators" in skipped(check, asked(bare, torch, eng_C=extension()))
+    for doubtful in (
+        asked(bare, torch, eng_C=extension(), torch_a=extension(USUAL, package="torch")),  # made for GPUs
+        asked(bare, torch, eng_C=extension(), torch_a=UNREADABLE),
+        asked(bare, torch),  # nothing that is compiled: what it calls may not be there yet
+        asked(bare, Missing(Cause.UNREACHED, "only a distribution"), eng_C=extension()),
+        asked(gpu("9.0", gpus=1), torch, eng_C=extension()),
+        asked(machine(), torch, eng_C=extension()),  # nobody said that it has none
+    ):
+        found = check.judge(doubtful)
+        assert not (isinstance(found, Skipped) and "machine has none" in found.because)

@@ -156,7 +156,12 @@ class Case:
         """
         gpus = None if self.machine is None else self.machine.gpus
         files, torch = self.build.gpu_code, self.build.torch
-        if not (isinstance(gpus, Known) and gpus.value == 0 and isinstance(files, Known) and isinstance(torch, Known)):
+        if not (
+            isinstance(gpus, Known)
+            and gpus.value == 0
+            and isinstance(files, Known)
+            and isinstance(torch, Known)
+        ):
             return False
         return bool(files.value) and all(
             isinstance(one, Known) and not one.value.units for one in files.value.values()

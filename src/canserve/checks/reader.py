@@ -68,6 +68,8 @@ class Check:
     """Whether it judges a layout; without one there is nothing to say, not even that it was skipped."""
     of_checkpoints: bool = False
     """Whether it asks about what only checkpoints of the Hub have, and builds that load them."""
+    of_accelerators: bool = False
+    """Whether it asks what programs for accelerators need, which a build made for processors alone has not."""
 
     @property
     def when(self) -> str:
@@ -83,6 +85,10 @@ class Check:
             return Skipped(self.name, about, "no machine was named (--on)")
         if self.of_checkpoints and gguf_only(case.build):
             return Skipped(self.name, about, "the build serves GGUF files, which hold all of that themselves")
+        if self.of_accelerators and case.on_processors:
+            return Skipped(
+                self.name, about, "the build holds no code for accelerators, and the machine has none"
+            )
         reader = Reader()
         try:
             verdict = self.run(reader, case)

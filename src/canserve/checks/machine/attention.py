@@ -222,4 +222,5 @@ ATTENTION = Check(
     "No rule of the build's attention back ends refuses the model on this GPU: of the one named, or of one it considers.",
     run,
     needs_machine=True,
+    of_accelerators=True,
 )

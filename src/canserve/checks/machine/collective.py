@@ -89,4 +89,5 @@ COLLECTIVE_LOADS = Check(
     "The copy of NCCL that torch's libraries get is there, and no older than the one that torch requires.",
     loads,
     needs_machine=True,
+    of_accelerators=True,
 )

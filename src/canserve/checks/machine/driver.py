@@ -181,4 +181,5 @@ DRIVER = Check(
     "The machine's NVIDIA driver runs programs made with the CUDA release of the build's torch.",
     new_enough,
     needs_machine=True,
+    of_accelerators=True,
 )

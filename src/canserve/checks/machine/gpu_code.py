@@ -206,4 +206,5 @@ GPU_CODE = Check(
     "time lets it through is not judged.",
     present,
     needs_machine=True,
+    of_accelerators=True,
 )

@@ -145,4 +145,5 @@ JIT_TOOLCHAIN = Check(
     "The compilers that Triton, FlashInfer and DeepGEMM call at run time are in the image and know the machine's GPU.",
     present,
     needs_machine=True,
+    of_accelerators=True,
 )

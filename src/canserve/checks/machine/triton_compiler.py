@@ -113,4 +113,5 @@ TRITON_COMPILER = Check(
     "The ptxas that Triton calls compiles for the machine's compute capability.",
     knows,
     needs_machine=True,
+    of_accelerators=True,
 )
