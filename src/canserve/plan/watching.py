@@ -7,8 +7,8 @@ those that are least far have spent the budget of their phase: who is further ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from canserve.plan.budgets import BLIND, BUSY, Budget, Budgets
 from canserve.subjects.progress import PENDING, UP, Counters, Outlook, Sample, Stage, Standstill
@@ -34,14 +34,23 @@ class _Known:
     last: Counters | None = None
     at: float = 0.0
     lost: float | None = None
+    lasting: Mapping[int, str] = field(default_factory=dict)
+    """Those below it that are to last, as the last look that saw them all found them."""
+    missed: frozenset[int] = frozenset()
+    """Of these: not there at the last look."""
 
 
 class Watch:
     """Fed with looks; knows where every rank is."""
 
-    def __init__(self, budgets: Budgets, order: Sequence[str], marked: Collection[str]) -> None:
-        """``order``: phases as ``rules/phases.toml`` has them; ``marked``: those that this engine's log tells."""
-        self._budgets, self._marked = budgets, marked
+    def __init__(
+        self, budgets: Budgets, order: Sequence[str], marked: Collection[str], patience: float = 1.0
+    ) -> None:
+        """As many phases as ``rules/phases.toml`` has, in ``order``; ``marked`` are those that this engine's log tells.
+
+        ``patience``: every budget, and how long silence may be, times so much.
+        """
+        self._budgets, self._marked, self._patience = budgets, marked, patience
         self._order = (PENDING, UP, *(phase for phase in order if phase != "stopping"))
         self._place = {phase: number for number, phase in enumerate(self._order)}
         self._stages: dict[tuple[int, int | None], Stage] = {}
@@ -57,7 +66,7 @@ class Watch:
                     changed.append(stage)
                 self._stages[stage.process, stage.rank] = stage
         stages = tuple(self._stages.values())
-        ended = tuple(sample for sample in samples if sample.seen and sample.alive is False)
+        ended = tuple(each for sample in samples if (each := self._dead(sample)) is not None)
         return Outlook(at, stages, tuple(changed), ended, self._standstill(samples, at))
 
     def _seen(self, sample: Sample, at: float) -> list[Stage]:
@@ -68,47 +77,64 @@ class Watch:
             return [self._before(sample, rank, at) for rank in sample.ranks or (None,)]
         known.lost = None
         sign, busy, rate = _moved(known, sample, at)
-        found = []
-        for rank in sample.ranks or (None,):
-            stage = self._before(sample, rank, at)
-            phases = (*((UP,) if sample.alive else ()), *sample.told.of(rank, self._place))
-            new = tuple(phase for phase in phases if self._place[phase] > self._place[stage.phase])
-            count = sample.told.counts.get(rank) or sample.told.counts.get(None)
-            said = sign
-            if new:
-                entered = (*stage.history, *((phase, at) for phase in new))
-                stage, said = (
-                    replace(stage, phase=new[-1], since=at, history=entered),
-                    said or "another phase",
-                )
-            if count is not None and count != stage.count:
-                said = said or f"{count.done} of {count.total}"
-            if said:
-                stage = replace(stage, moved=at, sign=said)
-            last = sample.told.last or stage.last
-            stage = replace(stage, count=count, rate=rate, last=last, busy=at if busy else stage.busy)
-            found.append(stage)
         known.at = at
-        return found
+        return [
+            replace(
+                self._further(self._before(sample, rank, at), sample, sign, at),
+                rate=rate,
+                last=sample.told.last,
+                busy=at if busy else self._before(sample, rank, at).busy,
+            )
+            for rank in sample.ranks or (None,)
+        ]
+
+    def _further(self, stage: Stage, sample: Sample, sign: str, at: float) -> Stage:
+        """One rank, with what it said of itself. ``sign``: what moved of its process."""
+        phases = (*((UP,) if sample.alive else ()), *sample.told.of(stage.rank, self._place))
+        new = tuple(phase for phase in phases if self._place[phase] > self._place[stage.phase])
+        if new:
+            history = (*stage.history, *((phase, at) for phase in new))
+            stage, sign = replace(stage, phase=new[-1], since=at, history=history), sign or "another phase"
+        count = sample.told.counts.get(stage.rank) or sample.told.counts.get(None)
+        if count is not None and count != stage.count:
+            stage, sign = replace(stage, count=count), sign or f"{count.done} of {count.total}"
+        return replace(stage, moved=at, sign=sign) if sign else stage
 
     def _before(self, sample: Sample, rank: int | None, at: float) -> Stage:
         first = Stage(sample.process, sample.machine, rank, PENDING, at, at, history=((PENDING, at),))
         return self._stages.get((sample.process, rank), first)
 
+    def _dead(self, sample: Sample) -> Sample | None:
+        """A process that is no more, or lives on without one of those that make its ranks; twice looked at."""
+        if not sample.seen:
+            return None
+        if sample.alive is False or sample.lasting is None:
+            return sample if sample.alive is False else None
+        known = self._known[sample.process]
+        gone = frozenset(known.lasting) - frozenset(sample.lasting)
+        if died := gone & known.missed:
+            number = min(died)
+            return replace(sample, alive=False, state=f"lost {known.lasting[number]} (process {number})")
+        known.missed = gone
+        known.lasting = {**known.lasting, **sample.lasting}
+        return None
+
     def _standstill(self, samples: Sequence[Sample], at: float) -> Standstill | None:
-        if any(not each.seen and at - (self._known[each.process].lost or at) < LOST for each in samples):
+        lost = [since for each in samples if (since := self._known[each.process].lost) is not None]
+        if any(at - since < LOST * self._patience for since in lost):
             return None
         quiet = at - max((stage.moved for stage in self._stages.values()), default=at)
         speaking = {sample.process for sample in samples if sample.speaks}
         ranks = [stage for stage in self._stages.values() if stage.process in speaking]
-        if not ranks or quiet < QUIET:
+        still = QUIET * self._patience
+        if not ranks or quiet < still:
             return None
         least = min((stage.phase for stage in ranks), key=lambda phase: self._place[phase])
         behind = [stage for stage in ranks if stage.phase == least]
         budget = self._of(least)
         blind = any(self._known[stage.process].last is None for stage in behind)
-        busy = least not in TOGETHER and any(at - stage.busy < QUIET and stage.busy for stage in ranks)
-        seconds = budget.seconds * (BUSY if busy else BLIND if blind else 1.0)
+        busy = least not in TOGETHER and any(at - stage.busy < still and stage.busy for stage in ranks)
+        seconds = budget.seconds * (BUSY if busy else BLIND if blind else 1.0) * self._patience
         over = at - max(stage.since for stage in behind) - seconds
         return Standstill(least, seconds, budget.why, over, quiet) if over >= 0 else None
 
@@ -124,7 +150,9 @@ def _moved(known: _Known, sample: Sample, at: float) -> tuple[str, bool, float |
     if now is None:
         return sign, False, None
     known.last = now
-    if known.base is None or last is None:
+    if (
+        known.base is None or last is None or now.processes < last.processes
+    ):  # what ended takes its counts with it
         known.base = now
         return sign, False, None
     counted = _counted(known.base, now)

@@ -142,6 +142,8 @@ class Knowledge:
     counters: tuple[Counter, ...] = ()
     waiting: tuple[str, ...] = ()
     """Literals of lines that are repeated while nothing moves."""
+    lasting: tuple[str, ...] = ()
+    """Patterns over titles of processes that live as long as their server."""
 
     def without(self, kind: str) -> Knowledge:
         """The same, as if nobody had ever seen this kind of failure."""
@@ -170,6 +172,7 @@ def knowledge() -> Knowledge:
         order,
         tuple(_counter(row, order) for row in phases.rows("counter")),
         tuple(literal for row in phases.rows("waiting") for literal in _find(row)),
+        tuple(text for row in phases.rows("lasting") for text in row.texts("title")),
     )
 
 

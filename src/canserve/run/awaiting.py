@@ -26,6 +26,8 @@ class Awaited:
     """Until it should be ready; 0: it is not waited for."""
     stop: Stop = field(default_factory=Stop)
     tell: Callable[[str], None] = lambda _: None
+    patience: float = 1.0
+    """Budgets of phases, and how long nothing may move, times so much."""
     show: Callable[[Outlook], None] = lambda _: None
     """Called with what is known after every look."""
 

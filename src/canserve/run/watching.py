@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from canserve.checks.diagnosis.judge import filled
 from canserve.checks.diagnosis.log import Reading
+from canserve.checks.diagnosis.stalls import Stall
 from canserve.checks.diagnosis.standing import Scene, merged, standing
 from canserve.plan.budgets import budgets
 from canserve.plan.watching import Watch, marked
@@ -41,10 +42,10 @@ class _Watching:
 
     def __init__(self, it: Awaited, matcher: Matcher, judge: Judge) -> None:
         self._it, self._matcher, self._judge = it, matcher, judge
-        self._eyes = Eyes(it.deployment, it.nodes, matcher)
+        self._eyes = Eyes(it.deployment, it.nodes, matcher, lambda: it.stop.asked)
         knowledge = matcher.knowledge
         told = marked(((each.engine, each.phase) for each in knowledge.markers), it.deployment.engine)
-        self._watch = Watch(budgets(it.plan), tuple(knowledge.order), told)
+        self._watch = Watch(budgets(it.plan), tuple(knowledge.order), told, it.patience)
 
     def end(self) -> Outcome:
         """Until it is decided."""
@@ -118,7 +119,8 @@ class _Watching:
         sockets, looked = connections(self._eyes, sight)
         ranks = tuple(stage for stage in outlook.stages if stage.rank is not None)
         facts = merged([sample.told.facts for sample in sight.samples])
-        stall = standing(Scene(ranks, still.phase, facts, sockets, looked))
+        lost = [sample.machine for sample in sight.samples if not sample.seen]
+        stall = _lost(sight, lost) if lost else standing(Scene(ranks, still.phase, facts, sockets, looked))
         words = WORDS.get(still.phase, still.phase)
         row = self._matcher.knowledge.stalls.get(stall.name)
         if row is None:
@@ -131,6 +133,13 @@ class _Watching:
             "stalled", why, fix or f"canserve logs {self._it.deployment.run}", sight.seen,
             row.kind if row else None, stall.name, _told(outlook, outlook.at), because, fix,
         )  # fmt: skip
+
+
+def _lost(sight: Sight, machines: Sequence[str]) -> Stall:
+    why = next((each.trouble for each in sight.seen if each.machine in machines and each.trouble), "")
+    return Stall(
+        "machine-lost", {"whose": ", ".join(dict.fromkeys(machines)), "why": f": {why}" if why else ""}
+    )
 
 
 def _told(outlook: Outlook, at: float) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from canserve.commands import serving, watching
@@ -15,7 +16,7 @@ from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.tracking import Tracker
 from canserve.run.looking import WIDTH, Question, sections_of, understood
 from canserve.subjects.cluster import Node
-from canserve.subjects.deployment import PROCESS, Deployment, Folder, Running, Seen
+from canserve.subjects.deployment import PROCESS, Deployment, Folder, Seen
 from canserve.subjects.progress import Counters, Sample
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
@@ -23,8 +24,10 @@ from canserve.trees.fanout import fanout
 
 MOST = 512 << 10
 """Bytes of one log that are read with one look; the rest comes with the next."""
-SECONDS = 25.0
-"""That one look may take."""
+FIRST, LEAST = 25.0, 10.0
+"""Seconds that a look may take: the first, and any. A machine that does not answer must not hide another's death."""
+AGAIN = 20.0
+"""Seconds until a machine that did not answer is looked at again."""
 _HEALTH, _MODELS = "/health", "/v1/models"
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:]{8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
 _BUILDERS = frozenset((
@@ -60,8 +63,10 @@ class Sight:
 class Eyes:
     """Looks at one deployment again and again; a log is read once."""
 
-    def __init__(self, it: Deployment, nodes: Sequence[Node], matcher: Matcher) -> None:
-        self.deployment = it
+    def __init__(
+        self, it: Deployment, nodes: Sequence[Node], matcher: Matcher, stop: Callable[[], bool]
+    ) -> None:
+        self.deployment, self._matcher, self._stop = it, matcher, stop
         self.nodes = {node.name: node for node in nodes}
         self._only = tuple(site.name for site in it.sites)
         self.logs = {
@@ -69,6 +74,9 @@ class Eyes:
             for number, process in enumerate(it.processes)
         }
         self._path = _HEALTH
+        self._seconds = FIRST
+        self._lost: dict[str, tuple[float, Look]] = {}
+        """Machines that did not answer: when they are asked again, and what they said."""
         self.endpoint = _endpoint(it)
         programs = () if it.program == PROCESS else (it.program,)
         ports = () if self.endpoint is None else (self.endpoint[2],)
@@ -76,8 +84,7 @@ class Eyes:
 
     def look(self) -> Sight:
         """Every machine at the same time. Never raises for what a machine does."""
-        names = [name for name in self._only if name in self.nodes]
-        looks = dict(zip(names, fanout(self._asked, names, WIDTH), strict=True))
+        looks = self._looks()
         seen, samples, pids = [], [], dict[int, tuple[int, ...]]()
         for name, look in looks.items():
             at = understood(name, look, self._question)
@@ -93,9 +100,23 @@ class Eyes:
     def _of(self, machine: str) -> Iterator[int]:
         return (number for number, each in enumerate(self.deployment.processes) if each.host == machine)
 
+    def _looks(self) -> dict[str, Look]:
+        began = time.monotonic()
+        names = [name for name in self._only if name in self.nodes]
+        now = [name for name in names if name not in self._lost or self._lost[name][0] <= began]
+        found = dict(zip(now, fanout(self._asked, now, WIDTH), strict=True))
+        ended = time.monotonic()
+        for name, look in found.items():
+            self._lost.pop(name, None)
+            if not look.answers:
+                self._lost[name] = (ended + AGAIN, look)
+        if not self._lost:
+            self._seconds = min(max(LEAST, 4 * (ended - began)), 2 * FIRST)
+        return {name: found[name] if name in found else self._lost[name][1] for name in names}
+
     def _asked(self, name: str) -> Look:
-        sections = tuple(self._sections(name))
-        return asked(self.nodes[name], self.nodes, sections, Way(), Limits(whole=SECONDS, output=64 << 20))
+        limits = Limits(whole=self._seconds, output=64 << 20, stop=self._stop)
+        return asked(self.nodes[name], self.nodes, tuple(self._sections(name)), Way(), limits)
 
     def _sections(self, name: str) -> Iterator[Section]:
         yield from sections_of(self._question)
@@ -133,6 +154,8 @@ class Eyes:
         process = self.deployment.processes[number]
         told = self.logs[number].tracker.told
         sample = Sample(number, process.host, process.ranks, told=told, speaks=bool(process.ranks))
+        if not look.answers:
+            return replace(sample, seen=False)
         running = next((one for one in seen.running if one.process == number), None)
         if running is None:
             reached = not look.trouble and seen.trouble is None and seen.engine_trouble is None
@@ -141,7 +164,11 @@ class Eyes:
             )
         state = running.state if not running.last else f"{running.state}: {running.last}"
         counters = _counters(tree, ray.starts(process.argv), accelerator if process.ranks else None, look)
-        return replace(sample, alive=running.alive, state=state, counters=counters)
+        lasting = None if counters is None or not _whole(look) else self._lasting(tree)
+        return replace(sample, alive=running.alive, state=state, counters=counters, lasting=lasting)
+
+    def _lasting(self, tree: Sequence[_Line]) -> Mapping[int, str]:
+        return {line.pid: line.name for line in tree if line.state != "Z" and self._matcher.lasts(line.name)}
 
     def _answered(self, looks: Mapping[str, Look]) -> bool | None:
         if self.endpoint is None or self.endpoint[0] not in looks:
@@ -225,6 +252,12 @@ def _trees(look: Look) -> Mapping[int, list[_Line]]:
     return trees
 
 
+def _whole(look: Look) -> bool:
+    """Whether every process was listed."""
+    found = look.section("tree")
+    return isinstance(found, Answer) and found.whole and found.out.count(b"\n") < watching.MOST_PROCESSES
+
+
 def _counters(tree: Sequence[_Line], cluster: bool, accelerator: int | None, look: Look) -> Counters | None:
     """Of a process; of one that joins its machine to a cluster: of the workers there, and not of the cluster's own."""
     if not isinstance(look.section("tree"), Answer):
@@ -260,8 +293,3 @@ def _used(lines: Iterable[str]) -> Iterator[int]:
             yield int(value)
         elif (mib := line.split(",")[0].strip()).isdecimal():
             yield int(mib) * _MIB
-
-
-def running(seen: Iterable[Seen], number: int) -> Running | None:
-    """A process, as a look found it."""
-    return next((one for each in seen for one in each.running if one.process == number), None)

@@ -93,6 +93,8 @@ class Sample:
     counters: Counters | None = None
     speaks: bool = True
     """Whether its log tells phases; one that only joins machines, or works for another, has none."""
+    lasting: Mapping[int, str] | None = None
+    """Below it: processes that live as long as it does, by number, with their titles; None: not all were seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +159,5 @@ class Outlook:
     changed: tuple[Stage, ...] = ()
     """Those that entered another phase with this look."""
     ended: tuple[Sample, ...] = ()
-    """Processes that are no more."""
+    """Processes that are no more, or of which a rank's own process is none any more."""
     standstill: Standstill | None = None

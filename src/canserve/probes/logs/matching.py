@@ -164,6 +164,10 @@ class Matcher:
                 return depth
         return 0
 
+    def lasts(self, title: str) -> bool:
+        """Whether a process of that title lives as long as its server."""
+        return self._groups(self.knowledge.lasting, title) is not None
+
     def place(self, frames: Sequence[str]) -> Place | None:
         """Where a stack stands: the first place that one of its innermost frames is in."""
         for frame in frames[:40]:
