@@ -35,7 +35,7 @@ def read(text: str) -> Carried | None:
         told = json.loads(found)
         if not isinstance(told, dict) or told.get("version") != VERSION:
             return None
-        exported = _exported(told)
+        exported = _consistent(_exported(told))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return Carried(exported, _form(exported, text))
@@ -74,6 +74,17 @@ def _exported(told: Mapping[str, Any]) -> Exported:
         given=_given(told["given"]),
         state=_text(told["state"]),
     )
+
+
+def _consistent(it: Exported) -> Exported:
+    """The same. Raises ValueError where its parts name other machines than it has, or have none."""
+    names = [site.name for site in it.sites]
+    hosts = {one.host for one in it.start.processes} | {rank.machine for rank in it.placement.ranks}
+    if not it.start.processes or len(set(names)) < len(names) or not hosts <= set(names):
+        raise ValueError("machines and processes do not fit together")
+    if not all(one.argv for one in it.start.processes):
+        raise ValueError("a process without words")
+    return it
 
 
 def _rank(one: list[Any]) -> Rank:

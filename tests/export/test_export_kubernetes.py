@@ -1,0 +1,203 @@
+"""LeaderWorkerSet and RayCluster: schemas, and what the pods start once a cluster has put in its addresses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+from custom_resources import LEADER_WORKER_SET, RAY_CLUSTER
+from exported_cases import CASES, DOCKER, PAIR, exported
+
+from canserve.commands.contained import contained
+from canserve.plan.export.exported import Exported, ExportError, slug
+from canserve.plan.export.forms import written
+from canserve.subjects.deployment import Image, Site
+from canserve.subjects.launch import Process
+
+GROUPED = [name for name, case in CASES.items() if isinstance(case.where, Image)]
+RELEASES = ("1.33", kubernetes_validate.latest_version())
+
+
+def documents(it: Exported, form: str) -> list[dict[str, Any]]:
+    (text,) = written(it, form).files.values()
+    return list(yaml.safe_load_all(text))
+
+
+def templates(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of every machine, the head first."""
+    spec = manifest["spec"]
+    if manifest["kind"] == "LeaderWorkerSet":
+        group = spec["leaderWorkerTemplate"]
+        return [group["leaderTemplate"], *[group["workerTemplate"]] * (group["size"] - 1)]
+    workers = [group for group in spec.get("workerGroupSpecs", []) for _ in range(group["replicas"])]
+    return [spec["headGroupSpec"]["template"], *(group["template"] for group in workers)]
+
+
+def core(it: Exported, form: str, release: str) -> None:
+    manifest, *others = documents(it, form)
+    jsonschema.validate(manifest, LEADER_WORKER_SET if form == "leaderworkerset" else RAY_CLUSTER)
+    pods = [
+        {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": template}
+        for template in templates(manifest)
+    ]
+    for one in (*others, *pods):
+        kubernetes_validate.validate(one, release, strict=True)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("name", GROUPED)
+def test_leader_worker_sets_keep_the_schemas(name: str, release: str) -> None:
+    core(CASES[name], "leaderworkerset", release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_ray_clusters_keep_the_schemas(release: str) -> None:
+    core(CASES["ray"], "kuberay", release)
+
+
+def test_the_schemas_would_find_a_fault() -> None:
+    manifest, *_ = documents(CASES["ray"], "leaderworkerset")
+    manifest["spec"]["leaderWorkerTemplate"]["sizes"] = 2
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(manifest, LEADER_WORKER_SET)
+    template = templates(manifest)[0]
+    template["spec"]["containers"][0]["port"] = []
+    pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": template}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(pod, RELEASES[0], strict=True)
+
+
+def expanded(text: str, known: Mapping[str, str]) -> str:
+    """As Kubernetes does it in commands and variables: ``$(NAME)``, and two dollars for one."""
+    return re.sub(
+        r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)",
+        lambda found: "$" if found[1] is None else known.get(found[1], found[0]),
+        text,
+    )
+
+
+def started(it: Exported, form: str) -> list[list[tuple[list[str], dict[str, str]]]]:
+    """Of each machine the processes: words and variables, with the addresses of the plan put in again."""
+    name = slug(it)
+    manifest, *_ = documents(it, form)
+    found = []
+    for number, template in enumerate(templates(manifest)):
+        known = {
+            "POD_IP": f"10.0.0.{number + 1}",
+            "LWS_LEADER_ADDRESS": "10.0.0.1",
+            "FQ_RAY_IP": "10.0.0.1",
+            "LWS_WORKER_INDEX": str(number),
+        }
+        (container,) = template["spec"]["containers"]
+        variables = {one["name"]: expanded(one["value"], known) for one in container["env"] if "value" in one}
+        words = [expanded(word, known) for word in (*container["command"], *container.get("args", ()))]
+        words = [re.sub(rf"{name}-0-(\d+)\.{name}", lambda at: f"10.0.0.{int(at[1]) + 1}", w) for w in words]
+        found.append(processes(words, variables))
+    return found
+
+
+def processes(words: list[str], variables: dict[str, str]) -> list[tuple[list[str], dict[str, str]]]:
+    if words[:2] != ["/bin/sh", "-c"]:
+        return [(words, variables)]
+    found = []
+    for line in words[2].splitlines():
+        if line.startswith(("set ", "end=", "until ")):
+            continue
+        argv = shlex.split(line.removesuffix(" &"))
+        argv = argv[1:] if argv[0] == "exec" else argv
+        more = {}
+        if argv[0] == "env":
+            count = next(n for n, word in enumerate(argv[1:]) if "=" not in word)
+            more = dict(word.split("=", 1) for word in argv[1 : count + 1])
+            argv = argv[count + 1 :]
+        found.append((argv, variables | more))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [*((name, "leaderworkerset") for name in GROUPED if name != "unnamed"), ("ray", "kuberay")],
+)
+def test_pods_start_the_words_of_up(name: str, form: str) -> None:
+    it = CASES[name]
+    one = it.deployment
+    assert isinstance(it.where, Image)
+    for site, held in zip(it.sites, started(it, form), strict=True):
+        numbers = [number for number, each in enumerate(one.processes) if each.host == site.name]
+        expected = [contained(one, it.where, number) for number in numbers]
+        for (argv, variables), container in zip(held, expected, strict=True):
+            words = [container.entrypoint, *container.words]
+            if len(held) > 1 and (argv, variables) != held[-1]:
+                words = [word for word in words if word != "--block"]
+            assert argv == words
+            assert variables == dict(container.environment)
+
+
+def test_an_address_that_nobody_knows_is_the_leaders() -> None:
+    text = "".join(written(CASES["unnamed"], "leaderworkerset").files.values())
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    assert "A_IP" not in body
+    head, worker = templates(documents(CASES["unnamed"], "leaderworkerset")[0])
+    assert "$(POD_IP)" in head["spec"]["containers"][0]["args"]
+    args = worker["spec"]["containers"][0]["args"]
+    assert "$(LWS_LEADER_ADDRESS)" in args and args[args.index("--node-rank") + 1] == "$(LWS_WORKER_INDEX)"
+
+
+def test_workers_that_differ_are_no_group() -> None:
+    own = CASES["own"]
+    third = Process(
+        "c", (2,), (*own.start.processes[1].argv[:-1], "--seed", "3"), {"VLLM_HOST_IP": "10.0.0.3"}
+    )
+    argv = list(third.argv)
+    argv[argv.index("--node-rank") + 1] = "2"
+    it = exported(
+        DOCKER,
+        (*PAIR, Site("c", (0,), "nvidia", rdma=True)),
+        *own.start.processes,
+        replace(third, argv=tuple(argv)),
+    )
+    with pytest.raises(ExportError, match=r"c is not started as b: .*args\["):
+        written(it, "leaderworkerset")
+    fewer = exported(DOCKER, (PAIR[0], Site("b", (0, 1), "nvidia"), Site("c", (0,), "nvidia")), *own.start.processes,
+                     replace(own.start.processes[1], host="c", ranks=(2,)))  # fmt: skip
+    with pytest.raises(ExportError, match="node rank 1"):
+        written(fewer, "leaderworkerset")
+
+
+def test_an_address_is_no_part_of_a_longer_one() -> None:
+    words = (
+        "vllm",
+        "serve",
+        "m",
+        "--at",
+        "10.0.0.1",
+        "--other",
+        "10.0.0.12",
+        "--url",
+        "http://10.0.0.1:80/x10.0.0.1",
+    )
+    it = exported(DOCKER, (PAIR[0],), Process("a", (0,), words, {"VLLM_HOST_IP": "10.0.0.1"}))
+    (template,) = templates(documents(it, "leaderworkerset")[0])[:1]
+    assert template["spec"]["containers"][0]["args"] == [
+        "serve", "m", "--at", "$(POD_IP)", "--other", "10.0.0.12", "--url", "http://$(POD_IP):80/x10.0.0.1",
+    ]  # fmt: skip
+
+
+def test_values_of_secrets_are_keys_of_a_secret() -> None:
+    (template,) = templates(documents(CASES["given"], "leaderworkerset")[0])
+    container = template["spec"]["containers"][0]
+    name = slug(CASES["given"])
+    asked = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": name, "key": "HF_TOKEN"}}}
+    assert asked in container["env"] and container["envFrom"] == [{"secretRef": {"name": name}}]
+
+
+def test_a_plan_without_ray_is_no_ray_cluster() -> None:
+    with pytest.raises(ExportError, match="this plan is not"):
+        written(CASES["own"], "kuberay")
