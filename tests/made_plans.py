@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from canserve.facts import Cause, Known, Missing
+from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.plan.plan import Plan, Plans
 from canserve.render.plan_structure import plans_output
 from canserve.render.structure import to_json
 from canserve.subjects.launch import Process, Start
 from canserve.subjects.parallel import Parallel, Placement, Rank
+from canserve.verdict import Finding, No
 
 SERVER = """\
 #!/bin/sh
@@ -53,10 +54,15 @@ def environment(folder: Path, *names: str) -> str:
     return str(folder / "venv")
 
 
-def saved(
-    path: Path, processes: Sequence[Process], *, build: str, engine: str = "vllm", model: str = "/models/tiny"
-) -> Path:
-    """A plan in a file, as ``canserve plan --save`` writes it; every process with ranks holds one of each."""
+def made(
+    processes: Sequence[Process],
+    *,
+    build: str,
+    engine: str = "vllm",
+    model: str = "/models/tiny",
+    findings: tuple[Finding, ...] = (),
+) -> Plan:
+    """A plan; every process with ranks holds one accelerator for each."""
     ranks = [(number, process.host) for process in processes for number in process.ranks]
     machines: dict[str, int] = {}
     placed = []
@@ -65,7 +71,7 @@ def saved(
         machines[host] = device + 1
         placed.append(Rank(number, number, 0, 0, host, device))
     unknown = Missing(Cause.UNREACHED, "not computed")
-    plan = Plan(
+    return Plan(
         model=model,
         build=build,
         engine=engine,
@@ -75,10 +81,27 @@ def saved(
         serving=unknown,
         speed=unknown,
         start=Known(Start(tuple(processes))),
-        findings=(),
+        findings=findings,
     )
-    path.write_text(to_json(plans_output(Plans(model, "latency", (plan,)))))
+
+
+def saved(
+    path: Path, processes: Sequence[Process], *, build: str, engine: str = "vllm", model: str = "/models/tiny"
+) -> Path:
+    """A plan in a file, as ``canserve plan --save`` writes it."""
+    return written(path, [made(processes, build=build, engine=engine, model=model)])
+
+
+def written(path: Path, plans: Sequence[Plan]) -> Path:
+    """Plans in a file, the best first."""
+    path.write_text(to_json(plans_output(Plans(plans[0].model, "latency", tuple(plans)))))
     return path
+
+
+def refused(because: str) -> tuple[Finding, ...]:
+    """A finding that says no."""
+    look = Evidence("build", "read", "seen")
+    return (Finding("architecture-registered", "build", No(because, "take another build"), (look,)),)
 
 
 def server(host: str, port: int, *more: str, environment: Mapping[str, str] | None = None) -> Process:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from canserve.api.preparing import Prepared, operator, prepare
 from canserve.api.sites import kept
 from canserve.api.watching import awaited
-from canserve.plan.steps.starting import endpoint
+from canserve.plan.steps.starting import CLAIMING, endpoint
+from canserve.plan.steps.step import Step
 from canserve.plan.steps.stopping import stopping
+from canserve.probes.live import LOCAL
 from canserve.run.awaiting import Awaited, ended, look_at
+from canserve.run.carrying import Carry, bring
+from canserve.run.evidence import Collected, collect
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
-from canserve.store.journal import Journal
+from canserve.run.freed import Held, Still, in_use, still_held
+from canserve.store.journal import Event, Journal
 from canserve.subjects.deployment import Seen
 from canserve.subjects.outcome import State
 
@@ -35,10 +40,16 @@ class UpReport:
     """The finer name within the kind."""
     told: tuple[str, ...] = ()
     """What was seen on each rank."""
+    failures: tuple[Failure, ...] = ()
+    """Steps that failed; empty: none did."""
+    evidence: Collected | None = None
+    """What was kept of it, before it was taken away."""
     undone: bool = False
     """Whether what had begun was taken away again."""
     left: tuple[Failure, ...] = ()
     """Then: what could not be."""
+    still: tuple[Still, ...] = ()
+    """Then: what is not free again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,19 @@ class Doing:
     undoing: Stop = field(default_factory=Stop)
     """Ends taking away, too."""
     tell: Callable[[str], None] = lambda _: None
+    story: str | None = None
+    """Of which it is one attempt, in the journal; None: of its own."""
+
+    def hands(self, it: Prepared, stop: Stop) -> Hands:
+        """With what its steps are carried out."""
+        one = it.deployment
+        nodes = {node.name: node for node in it.nodes}
+        return Hands(one.run, nodes, self.journal, tell=self.tell, stop=stop)
+
+    def say(self, it: Prepared, what: str, said: str) -> None:
+        """A line of the story."""
+        run = it.deployment.run
+        self.journal.tell(Event(self.story or run, run, now(), what, said))
 
 
 def up(it: Prepared, doing: Doing) -> UpReport:
@@ -62,29 +86,54 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     told = {
         "model": one.model, "build": one.build, "engine": one.engine, "program": one.program, "state": one.state,
         "operator": one.operator, "machines": kept(it.nodes), "held": it.machines, "endpoint": endpoint(one),
-        "promise": it.promise,
+        "promise": it.promise, "story": doing.story or one.run,
         "processes": [{"host": each.host, "ranks": each.ranks} for each in one.processes],
     }  # fmt: skip
     doing.journal.begin(one.run, now(), told)
-    nodes = {node.name: node for node in it.nodes}
-    hands = Hands(
-        one.run,
-        nodes,
-        doing.journal,
-        tell=doing.tell,
-        stop=doing.stop,
-        dead=lambda _: ended(look_at(one, it.nodes)),
-    )
-    failures = carry_out(it.steps, "up", hands)
+    before = in_use(one, it.nodes)
+    report = _started(it, doing)
+    if report.state in ("failed", "stalled", "interrupted"):
+        return _ended(it, doing, report, before)
+    doing.journal.settle(one.run, report.state, report.why)
+    doing.say(it, report.state, report.why)
+    return report
+
+
+def _started(it: Prepared, doing: Doing) -> UpReport:
+    """Every step, and the wait after them."""
+    one = it.deployment
+    hands = replace(doing.hands(it, doing.stop), dead=lambda _: ended(look_at(one, it.nodes)))
+    first = [step for step in it.steps if step.stage == 0 and step.name in CLAIMING]
+    rest = [step for step in it.steps if step not in first]
+    failures = carry_out(first, "up", hands)
+    for carry in () if failures else it.carries:
+        if not doing.stop.asked and (failed := _brought(carry, it, doing)) is not None:
+            failures = (failed,)
+            break
+    failures = failures or carry_out(rest, "up", hands)
+    if doing.stop.asked and not any(failure.reached for failure in failures):
+        return UpReport(it, "interrupted", "interrupted")
     if failures:
         why = "; ".join(f"{each.step.machine}: {each.why}" for each in failures)
-        return _undone(it, doing, UpReport(it, "failed", why, _hint(failures[0], it)))
+        return UpReport(it, "failed", why, _hint(failures[0], it), failures=failures)
     came = awaited(Awaited(one, it.nodes, it.plan, doing.wait, doing.stop, doing.tell))
-    report = UpReport(it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told)
-    if report.state in ("failed", "stalled", "interrupted"):
-        return _undone(it, doing, report)
-    doing.journal.settle(one.run, "up" if report.state == "up" else "starting", report.why)
-    return report
+    return UpReport(it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told)
+
+
+def carry_step(it: Carry, targets: Sequence[str]) -> Step:
+    """It as a step, as it is printed and kept."""
+    return Step("carry", LOCAL, it.argv(targets), 0, f"it could not be brought: {it.said}")
+
+
+def _brought(carry: Carry, it: Prepared, doing: Doing) -> Failure | None:
+    step, run = carry_step(carry, it.targets), it.deployment.run
+    doing.tell(f"bringing {carry.said}")
+    number = doing.journal.step(run, "up", step, now())
+    done = bring(carry, it.nodes, doing.stop, doing.tell)
+    doing.journal.stepped(number, now(), 0 if done.problem is None else 1, done.said)
+    if done.problem is None:
+        return None
+    return Failure(replace(step, machine=done.machine), done.problem, reached=not doing.stop.asked)
 
 
 def _hint(failure: Failure, it: Prepared) -> str:
@@ -94,12 +143,50 @@ def _hint(failure: Failure, it: Prepared) -> str:
             return f"canserve status {held_by} --on {failure.step.machine} shows it, canserve down {held_by} ends it"
         case "image-held":
             return f"load it there first: docker save IMAGE | ssh {failure.step.machine} docker load"
+        case "carry":
+            return "what was copied stays: the next attempt goes on from there"
         case "port-free":
             return "end what listens there, or choose another: --engine-arg port=N"
         case "listens" | "joined":
             return f"canserve logs {it.deployment.run} (with --keep, what failed is left standing)"
         case _:
             return ""
+
+
+def _ended(it: Prepared, doing: Doing, report: UpReport, before: Mapping[str, Held]) -> UpReport:
+    """What it leaves is kept, it is taken away, and what it held is looked at."""
+    one = it.deployment
+    doing.say(it, report.state, report.why)
+    began = any(step.name == "start" for step in doing.journal.steps(one.run))
+    if began and report.state != "interrupted":
+        report = _explained(it, doing, report)
+    report = _undone(it, doing, report)
+    if began and report.undone and report.state != "interrupted":
+        found = still_held(one, it.nodes, before, doing.undoing, doing.tell)
+        for still in found:
+            doing.say(it, "not-free", f"{still.machine}: {still.what}")
+        report = replace(report, still=found)
+    return report
+
+
+def _explained(it: Prepared, doing: Doing, report: UpReport) -> UpReport:
+    """With what was kept of it, and what that comes down to."""
+    from canserve.api.diagnosing import diagnose
+
+    found = collect(it.deployment, it.nodes, doing.journal.path.parent, doing.tell)
+    if found is None:
+        return report
+    doing.say(it, "evidence", str(found.folder))
+    if report.kind is None:
+        cause = diagnose(found.logs)
+        if cause.kind is not None and cause.state in ("failed", "stalled"):
+            hint = cause.fix or report.hint
+            report = replace(report, kind=cause.kind, name=cause.name, hint=hint)
+            report = replace(report, told=(*report.told, cause.because) if cause.because else report.told)
+    if report.kind is not None:
+        said = ": ".join(filter(None, (report.kind, report.name or "", *report.told[-1:])))
+        doing.say(it, "cause", said)
+    return replace(report, evidence=found)
 
 
 def _undone(it: Prepared, doing: Doing, report: UpReport) -> UpReport:
@@ -112,10 +199,7 @@ def _undone(it: Prepared, doing: Doing, report: UpReport) -> UpReport:
     doing.journal.settle(one.run, "stopping", report.why)
     line = f"{operator()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} down {one.run}: {report.state}"
     steps = stopping(one.run, it.machines, one.program, one.state, line)
-    hands = Hands(
-        one.run, {node.name: node for node in it.nodes}, doing.journal, tell=doing.tell, stop=doing.undoing
-    )
-    left = list(carry_out(steps, "down", hands, whole=True))
+    left = list(carry_out(steps, "down", doing.hands(it, doing.undoing), whole=True))
     if doing.undoing.asked:
         left += [
             Failure(step, "not taken away: interrupted", reached=False) for step in steps if step.stage == 0

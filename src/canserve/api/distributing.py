@@ -23,6 +23,6 @@ def distribute(
     unlooked = replace(options, offline=True, progress=None)
     nodes = [node for target in targets for node in read_nodes(target, unlooked)]
     try:
-        return transfer.distribute(wanted, nodes, options.progress or (lambda _: None), dry=dry)
+        return transfer.distribute(wanted, nodes, transfer.Manner(options.progress or (lambda _: None), dry))
     except transfer.WantedError as error:
         raise SpecError(str(error)) from None

@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,8 @@ from canserve.facts import Missing
 from canserve.plan.plan import Plan
 from canserve.plan.steps.starting import starting
 from canserve.plan.steps.step import Step
+from canserve.run.carrying import Carry, lacking
+from canserve.run.transfer import WantedError
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Deployment, Image
 from canserve.verdict import No
@@ -42,6 +44,10 @@ class Prepared:
     plan: Plan
     """What it was made of."""
     notes: tuple[str, ...] = ()
+    carries: tuple[Carry, ...] = ()
+    """What is brought to machines that lack it, once they are claimed."""
+    targets: tuple[str, ...] = ()
+    """The machines as the user names them."""
     promise: Mapping[str, Any] | None = None
     """What the plan promises of speed, as the journal keeps it for ``verify``."""
 
@@ -86,7 +92,20 @@ def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
         state=absolute(wishes.state, "the folder of claims"),
     )
     notes = (*start.notes, *notes_for(deployment, wishes))
-    return Prepared(deployment, nodes, starting(deployment), chosen, notes, promised.kept(chosen))
+    targets = tuple(wishes.on or names)
+    return Prepared(
+        deployment, nodes, starting(deployment), chosen, notes, (), targets, promised.kept(chosen)
+    )
+
+
+def carrying(it: Prepared, wishes: UpWishes, options: Options) -> Prepared:
+    """The same with what is to be brought to machines that lack it. They are only looked at. Raises SpecError."""
+    cache = None if wishes.hub_cache is None else absolute(wishes.hub_cache, "the Hub cache")
+    try:
+        found = lacking(it.deployment, it.nodes, cache, options.progress or (lambda _: None))
+    except WantedError as error:
+        raise SpecError(str(error)) from None
+    return replace(it, carries=found)
 
 
 def operator() -> str:

@@ -18,6 +18,7 @@ HUB = "/canserve/huggingface"
 """Where a container sees the Hub cache."""
 _SECRET = re.compile(r"--(?:[a-z-]+-)?(?:api-key|token|password|secret)(?:=.*)?", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAME = re.compile(r"(?:.*_)?(?:KEY|TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIALS)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,17 @@ class UpWishes:
     state: str = STATE
     force: bool = False
     """Although the plan says no."""
+    environment: tuple[str, ...] = ()
+    """``NAME=VALUE`` for every process; they win over what the plan says."""
 
 
 def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
     """A saved plan's first plan, or the best plan of a model. Raises SpecError."""
+    return candidate_plans(spec, wishes, options)[0]
+
+
+def candidate_plans(spec: str, wishes: UpWishes, options: Options) -> tuple[Plan, ...]:
+    """The plans of a file, or those of a model, the best first; at least one. Raises SpecError."""
     path = Path(spec)
     if spec.endswith(".json") and path.is_file() and path.name != "config.json":
         try:
@@ -53,7 +61,7 @@ def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
             raise SpecError(f"{spec}: {error}", "canserve plan ... --save FILE writes one") from error
         if not plans.plans:
             raise SpecError(f"{spec} holds no plan", "canserve plan ... --save FILE writes one")
-        return plans.plans[0]
+        return plans.plans
     if wishes.asked is None or not wishes.asked.on:
         raise SpecError(
             f"{spec} is no saved plan", "for a model name machines with --on, and a build with --build"
@@ -62,7 +70,7 @@ def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
     report = plan(model, wishes.asked, options)
     if not report.plans.plans:
         raise SpecError(f"no plan could be made: {_why(report.plans.verdict)}")
-    return report.plans.plans[0]
+    return report.plans.plans
 
 
 def _why(verdict: object) -> str:
@@ -105,22 +113,33 @@ def given_to(model: str, where: Where, wishes: UpWishes) -> Given:
                 f"{name.partition('=')[0]} is no name of a variable", "only names: values stay there"
             )
     files = tuple(absolute(path, "a file of secrets") for path in wishes.secret_files)
+    environment = dict(map(_variable, wishes.environment))
     if isinstance(where, Folder):
         if wishes.mounts:
             raise SpecError("only containers have mounts", "leave --mount out")
-        environment = (
-            {} if wishes.hub_cache is None else {"HF_HOME": absolute(wishes.hub_cache, "the Hub cache")}
-        )
+        if wishes.hub_cache is not None:
+            environment["HF_HOME"] = absolute(wishes.hub_cache, "the Hub cache")
         _path_of(model)
         return Given((), environment, wishes.secrets, files)
     mounts = [_mount(text) for text in wishes.mounts]
-    environment = {}
     if (path := _path_of(model)) is not None and not any(_covers(mount, path) for mount in mounts):
         mounts.append(Mount(path, path))
     if wishes.hub_cache is not None:
         mounts.append(Mount(absolute(wishes.hub_cache, "the Hub cache"), HUB, readonly=False))
-        environment = {"HF_HOME": HUB}
+        environment["HF_HOME"] = HUB
     return Given(tuple(mounts), environment, wishes.secrets, files)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not _NAME.fullmatch(name) or not equals or "\n" in value or "\0" in value:
+        raise SpecError(f"{name:.80} is no variable with its value", "write --env NAME=VALUE")
+    if _SECRET_NAME.fullmatch(name):
+        raise SpecError(
+            f"{name}=... would show a secret to everybody on the machine",
+            "--secret NAME takes its value from the logins there, --secret-file PATH from a file there",
+        )
+    return name, value
 
 
 def _path_of(model: str) -> str | None:

@@ -11,8 +11,8 @@ from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, qu
 from canserve.cli.plan import tokens
 
 if TYPE_CHECKING:
-    from canserve.api.deploying import Prepared, UpReport
     from canserve.api.wished import UpWishes
+    from canserve.render.run_shapes import UpShape
 
 CODES = {"up": 0, "starting": UNKNOWN, "stalled": 1, "failed": 1, "interrupted": 130}
 STATE = "/var/tmp/canserve"  # noqa: S108 - as in subjects/deployment.py, which is loaded when it is used
@@ -52,6 +52,9 @@ def state_option(function: Any) -> Any:
     "--mount", "mounts", multiple=True, metavar="/THERE:/INSIDE[:rw]", help="A folder for containers."
 )
 @click.option("--hub-cache", metavar="PATH", help="The Hub cache on the machines.")
+@click.option(
+    "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for every process."
+)
 @click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A variable of the logins there.")
 @click.option(
     "--secret-file", "secret_files", multiple=True, metavar="PATH", help="A file there: NAME=VALUE lines."
@@ -65,6 +68,15 @@ def state_option(function: Any) -> Any:
     metavar="SECONDS",
     help="Until it listens.",
 )
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Candidates started at most.",
+)
+@click.option("--no-distribute", is_flag=True, help="Bring nothing to machines that lack it.")
 @click.option("--keep", is_flag=True, help="Leave standing what failed.")
 @click.option("--force", is_flag=True, help="Although the plan says no.")
 @state_option
@@ -73,9 +85,10 @@ def state_option(function: Any) -> Any:
 def command(**chosen: Any) -> int:
     """Put a plan into service.
 
-    PLAN is a file that `canserve plan --save` wrote; its first plan is started. For a MODEL the best plan is made
-    first. Every machine is claimed, so that a second operator is told; what fails or is interrupted is taken away
-    again. Exactly what --dry-run prints is run, over your own ssh.
+    PLAN is a file that `canserve plan --save` wrote; for a MODEL plans are made first. The best is started; where it
+    fails or stands still, its logs and stacks are kept, it is taken away, and the next one is tried, but no cause
+    twice. Every machine is claimed, so that a second operator is told; image and weights are brought to machines that
+    lack them. Exactly what --dry-run prints is run, over your own ssh.
 
     \b
     canserve up plan.json --on cluster.toml --dry-run
@@ -102,10 +115,13 @@ class Wanted:
     accelerators: str | None
     mounts: tuple[str, ...]
     hub_cache: str | None
+    environment: tuple[str, ...]
     secrets: tuple[str, ...]
     secret_files: tuple[str, ...]
     dry_run: bool
     wait: float
+    tries: int
+    no_distribute: bool
     keep: bool
     force: bool
     state: str | None
@@ -116,20 +132,28 @@ class Wanted:
 def run(wanted: Wanted) -> int:
     """Prepare, carry out, print, and give the exit code."""
     from canserve.api import Options
-    from canserve.api.deploying import Doing, prepare, up
+    from canserve.api.deploying import Doing
+    from canserve.api.falling_back import Manner, bring_up, first
+    from canserve.api.wished import candidate_plans
     from canserve.cli.interrupts import interrupts
+    from canserve.probes.live import routes
+    from canserve.render.run_structure import story_output, up_output
     from canserve.store.journal import journal
 
+    how, wishes = Manner(wanted.tries, not wanted.no_distribute), _wishes(wanted)
     with Progress(wanted.quiet) as progress:
-        prepared = prepare(wanted.what, _wishes(wanted), Options(progress=progress))
+        options = Options(progress=progress)
+        plans = candidate_plans(wanted.what, wishes, options)
         if wanted.dry_run:
-            emit(_rendered(prepared, None, wanted))
+            prepared = first(plans, wishes, options, how)
+            emit(_rendered(up_output(prepared, routes(prepared.nodes), None), wanted))
             return 0
         with journal() as kept:
             doing = Doing(kept, wanted.wait, wanted.keep, tell=progress)
             with interrupts((doing.stop, doing.undoing)):
-                report = up(prepared, doing)
-    emit(_rendered(prepared, report, wanted))
+                story = bring_up(plans, wishes, doing, options, how)
+    report = story.report
+    emit(_rendered(story_output(story, routes(report.prepared.nodes)), wanted))
     return CODES[report.state]
 
 
@@ -154,14 +178,11 @@ def _wishes(wanted: Wanted) -> UpWishes:
         wanted.secret_files,
         wanted.state or STATE,
         wanted.force,
+        wanted.environment,
     )
 
 
-def _rendered(prepared: Prepared, report: UpReport | None, wanted: Wanted) -> str:
-    from canserve.probes.live import routes
-    from canserve.render.run_structure import up_output
-
-    shape = up_output(prepared, routes(prepared.nodes), report)
+def _rendered(shape: UpShape, wanted: Wanted) -> str:
     if wanted.form == "json":
         from canserve.render.structure import to_json
 

@@ -44,6 +44,25 @@ class LeftShape:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateShape:
+    """One plan of several, and what has become of it."""
+
+    number: Annotated[int, "From 1, the best first."]
+    build: str
+    layout: Annotated[str, "Its degrees: TP2."]
+    machines: tuple[str, ...]
+    state: Literal["refused", "skipped", "left-over", "up", "starting", "stalled", "failed", "interrupted"]
+    because: str
+    hint: str
+    run: Annotated[str | None, "Of one that was tried."]
+    kind: Annotated[str | None, "Of the cause, as `canserve diagnose` names kinds."]
+    cause: Annotated[str | None, "The finer name within the kind."]
+    seen: Annotated[tuple[str, ...], "What was seen on each rank."]
+    evidence: Annotated[str | None, "A folder here with logs, stacks and counters of it."]
+    not_free: Annotated[tuple[str, ...], "What it held and is not free again."]
+
+
+@dataclass(frozen=True, slots=True)
 class UpShape:
     """Output of `canserve up --format json`."""
 
@@ -60,6 +79,9 @@ class UpShape:
     undone: Annotated[bool, "What had begun was taken away again."]
     left: tuple[LeftShape, ...]
     notes: tuple[str, ...]
+    candidates: Annotated[
+        tuple[CandidateShape, ...], "All plans, in their order; empty where nothing was run."
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from canserve.api.deploying import UpReport
+from canserve.api.deploying import UpReport, carry_step
+from canserve.api.falling_back import Candidate, Story
 from canserve.api.preparing import Prepared
 from canserve.api.running import DownReport, Found
 from canserve.commands import ssh
-from canserve.plan.steps.starting import endpoint
+from canserve.plan.steps.starting import CLAIMING, endpoint
 from canserve.plan.steps.step import Step
+from canserve.render.figures import layout_name
 from canserve.render.run_shapes import (
+    CandidateShape,
     DownShape,
     LeftShape,
     RunningShape,
@@ -22,6 +26,33 @@ from canserve.render.run_shapes import (
 )
 from canserve.run.executing import Failure
 from canserve.subjects.deployment import Running
+
+
+def story_output(story: Story, routes: Mapping[str, ssh.Route]) -> UpShape:
+    """What has become of all candidates; at its top the last one that was tried."""
+    shape = up_output(story.report.prepared, routes, story.report)
+    return replace(shape, candidates=tuple(map(_candidate, story.candidates)))
+
+
+def _candidate(it: Candidate) -> CandidateShape:
+    report = it.report
+    evidence = None if report is None else report.evidence
+    state = "left-over" if it.state == "tried" else it.state
+    return CandidateShape(
+        number=it.number,
+        build=it.plan.build,
+        layout=layout_name(it.plan.parallel),
+        machines=tuple(dict.fromkeys(rank.machine for rank in it.plan.placement.ranks)),
+        state=state if report is None else report.state,
+        because=it.why,
+        hint=it.hint,
+        run=None if report is None else report.prepared.deployment.run,
+        kind=None if report is None else report.kind,
+        cause=None if report is None else report.name,
+        seen=() if report is None else report.told,
+        evidence=None if evidence is None else str(evidence.folder),
+        not_free=() if report is None else tuple(f"{one.machine}: {one.what}" for one in report.still),
+    )
 
 
 def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpReport | None) -> UpShape:
@@ -38,7 +69,7 @@ def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpRep
         because="" if report is None else report.why,
         hint="" if report is None else report.hint,
         endpoint=None if where is None else f"{where[0]}:{where[1]}",
-        steps=steps_output(prepared.steps, routes),
+        steps=steps_output(_whole(prepared), routes),
         processes=tuple(
             running_output(one, ",".join(map(str, it.processes[one.process].ranks)))
             for each in seen
@@ -48,7 +79,16 @@ def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpRep
         undone=report is not None and report.undone,
         left=() if report is None else _left(report.left),
         notes=prepared.notes,
+        candidates=(),
     )
+
+
+def _whole(it: Prepared) -> Iterator[Step]:
+    """Every step, what is brought to machines included, once they are claimed."""
+    first = [step for step in it.steps if step.stage == 0 and step.name in CLAIMING]
+    yield from first if it.carries else ()
+    yield from (carry_step(carry, it.targets) for carry in it.carries)
+    yield from (step for step in it.steps if not it.carries or step not in first)
 
 
 def steps_output(steps: Iterable[Step], routes: Mapping[str, ssh.Route]) -> tuple[StepShape, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from canserve.render.escape import visible
 from canserve.render.page import Cell, Look, Page, Row
-from canserve.render.run_shapes import DownShape, RunningShape, RunShape, StepShape, UpShape
+from canserve.render.run_shapes import CandidateShape, DownShape, RunningShape, RunShape, StepShape, UpShape
 from canserve.verdict import Word
 
 _STYLES: dict[str, str] = {"yes": "bold green", "no": "bold red", "unknown": "bold yellow"}
 _WORDS: dict[str, Word] = {
     "up": "yes", "running": "yes", "down": "yes", "nothing": "yes", "failed": "no", "ended": "no", "partly": "no",
-    "gone": "no", "left": "no", "stalled": "no", "starting": "unknown", "interrupted": "unknown", "unknown": "unknown",
+    "gone": "no", "left": "no", "stalled": "no", "refused": "no", "skipped": "no", "left-over": "unknown", "starting": "unknown", "interrupted": "unknown", "unknown": "unknown",
 }  # fmt: skip
 
 
@@ -67,7 +67,24 @@ def up_text(it: UpShape, look: Look) -> str:
     if it.left:
         page.add(Row(f"canserve down {it.run}", (Cell("hint", 9),), indent=2))
     page.add(*map(_process, it.processes if not it.undone else ()))
+    page.add(*(row for one in it.candidates for row in _candidate(one, len(it.candidates) > 1)))
     return page.render()
+
+
+def _candidate(it: CandidateShape, several: bool) -> Iterator[Row]:
+    """One of several plans. Of a single one only what is not said above."""
+    if several:
+        what = f"{it.build}, {it.layout}" + (f" (run {it.run})" if it.run else "")
+        yield Row(what, (Cell(f"{it.number}", 3), Cell(it.state, 12, _STYLES[_WORDS[it.state]])), indent=2)
+        if it.because:
+            yield Row(it.because, indent=5)
+        if it.hint and it.state != "left-over":
+            yield Row(it.hint, (Cell("hint", 9),), indent=5)
+    indent = 5 if several else 2
+    yield from (Row(line, indent=indent) for line in it.seen)
+    if it.evidence is not None:
+        yield Row(it.evidence, (Cell("kept", 9),), indent=indent)
+    yield from (Row(what, (Cell("not free", 9),), indent=indent) for what in it.not_free)
 
 
 def down_text(it: DownShape, look: Look) -> str:

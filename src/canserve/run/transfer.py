@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from canserve.plan.roads import WORDS
@@ -24,7 +25,7 @@ from canserve.run.transfer_image import bring_image
 from canserve.run.transfer_weights import bring_weights, folder
 from canserve.subjects.cluster import Node
 
-__all__ = ["WORDS", "Carried", "Wanted", "WantedError", "distribute"]
+__all__ = ["WORDS", "Carried", "Manner", "Wanted", "WantedError", "distribute"]
 
 _FILES = re.compile(r"((?:oci|oci-archive|docker-archive|dir):)")
 _THERE = re.compile(r"(?P<machine>[A-Za-z0-9_][A-Za-z0-9._@%\[\]-]*):(?P<path>[/~].*)", re.DOTALL)
@@ -46,27 +47,43 @@ class WantedError(ValueError):
     """What cannot be distributed; says why."""
 
 
-def distribute(
-    wanted: Wanted, nodes: Sequence[Node], tell: Callable[[str], None] = lambda _: None, *, dry: bool = False
-) -> tuple[Carried, ...]:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How it is distributed."""
+
+    tell: Callable[[str], None] = lambda _: None
+    dry: bool = False
+    """Machines are looked at, and nothing is copied."""
+    targets: Collection[str] | None = None
+    """Names of the nodes that are to have it; None: all. The others may hold it, or lie on the way."""
+    stopped: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, what is being copied ends."""
+
+    def hands(self, nodes: Sequence[Node]) -> Hands:
+        """With what these are copied to."""
+        return Hands(by_name(nodes), routes(nodes), self.tell, self.dry, stopped=self.stopped)
+
+
+def distribute(wanted: Wanted, nodes: Sequence[Node], how: Manner | None = None) -> tuple[Carried, ...]:
     """Image and weights on every node that has an address, each verified there by its digest.
 
     Never raises for what machines and networks do: a ``Carried`` with a ``problem`` says what failed, and calling again
     goes on from there. Raises WantedError for names that cannot be meant.
     """
+    how = how or Manner()
     live = [node for node in nodes if node.address is not None]
-    names = [node.name for node in live]
+    names = [node.name for node in live if how.targets is None or node.name in how.targets]
     out: list[Carried] = []
     if wanted.image is not None:
         it, registry = _image(wanted.image)
         known = _with(live, it.machine)
         it = replace(it, machine=_called(known, it.machine))
-        out += bring_image(it, registry, names, Hands(by_name(known), routes(known), tell, dry))
+        out += bring_image(it, registry, names, how.hands(known))
     if wanted.weights is not None:
         machine, path = _place(wanted.weights)
         known = _with(live, machine)
         what = folder(path, _called(known, machine), wanted.into)
-        out += bring_weights(what, names, Hands(by_name(known), routes(known), tell, dry))
+        out += bring_weights(what, names, how.hands(known))
     return tuple(out)
 
 

@@ -22,6 +22,8 @@ WIDE = 8
 PAUSE = 2.0
 """Seconds before another attempt, times the attempts so far."""
 NOTHING = Bytes(0)
+ENDING = 10.0
+"""Seconds that what was interrupted has to end."""
 WIDTH = 4
 """Connections between two machines at once."""
 
@@ -64,20 +66,31 @@ class Hands:
 
     def together(self, leg: Callable[[Leg], Carried], legs: Sequence[Leg]) -> list[Carried]:
         """All of them at the same time. Interrupted, it ends at once, and what runs over there with it."""
+        late = float("inf")
         found: list[Carried] = []
         worker = threading.Thread(target=lambda: found.extend(fanout(leg, legs, WIDE)), daemon=True)
         worker.start()
         try:
             while worker.is_alive():
                 worker.join(0.1)
+                if not self.stopped.is_set():
+                    continue
+                self.end()
+                late = min(late, time.monotonic() + ENDING)
+                if time.monotonic() > late:  # a machine that fetches something itself is not waited for
+                    return [Carried("", one.to, one.road, one.source, problem="interrupted") for one in legs]
         finally:
             if worker.is_alive():
                 self.stopped.set()
-                for each in tuple(self.live):
-                    each.kill()
+                self.end()
         if len(found) != len(legs):
             raise RuntimeError("a copy ended without a result")
         return found
+
+    def end(self) -> None:
+        """End what runs."""
+        for each in tuple(self.live):
+            each.kill()
 
     def route(self, name: str) -> Route | None:
         """To a machine; None: it is this one."""

@@ -37,6 +37,9 @@ CREATE TABLE IF NOT EXISTS steps (
   number INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(run), doing TEXT NOT NULL, name TEXT NOT NULL,
   machine TEXT NOT NULL, process INTEGER, argv TEXT NOT NULL, began TEXT NOT NULL, ended TEXT, status INTEGER,
   output TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS events (
+  number INTEGER PRIMARY KEY, story TEXT NOT NULL, run TEXT NOT NULL, at TEXT NOT NULL, what TEXT NOT NULL,
+  said TEXT NOT NULL);
 """
 
 
@@ -75,6 +78,25 @@ class Kept:
     status: int | None
     """Exit status; None with an end: the machine gave none."""
     output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something between the steps of a story: a candidate that was refused, evidence that was kept."""
+
+    story: str
+    """Of all attempts of one ``up``; named like its first run."""
+    run: str
+    """Empty: it is about none."""
+    at: str
+    what: str
+    """``refused``, ``skipped``, ``failed``, ``evidence``, ``not-free``, ``adopted`` ..."""
+    said: str
+
+
+def redacted(text: str) -> str:
+    """The same without what looks like a credential."""
+    return _TOKEN.sub(HIDDEN, text)
 
 
 class Journal:
@@ -123,11 +145,26 @@ class Journal:
 
     def stepped(self, number: int, when: str, status: int | None, output: str) -> None:
         """It has ended."""
-        kept = _TOKEN.sub(HIDDEN, output)[:EXCERPT]
+        kept = redacted(output)[:EXCERPT]
         self._do(
             "UPDATE steps SET ended = ?, status = ?, output = ? WHERE number = ?",
             (when, status, kept, number),
         )
+
+    def tell(self, event: Event) -> None:
+        """Something has happened."""
+        sql = "INSERT INTO events (story, run, at, what, said) VALUES (?, ?, ?, ?, ?)"
+        said = redacted(event.said)[:EXCERPT]
+        self._do(sql, (event.story, event.run, event.at, event.what, said))
+
+    def events(self, story: str) -> tuple[Event, ...]:
+        """What happened in a story, in order."""
+        sql = "SELECT story, run, at, what, said FROM events WHERE story = ? ORDER BY number"
+        return tuple(Event(*row) for row in self._all(sql, (story,)))
+
+    def retell(self, run: str, told: Mapping[str, Any]) -> None:
+        """More is known of a run than when it began."""
+        self._do("UPDATE runs SET told = ? WHERE run = ?", (json.dumps(told), run))
 
     def runs(self) -> tuple[Entry, ...]:
         """All of them, the latest first."""

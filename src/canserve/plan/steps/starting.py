@@ -12,6 +12,8 @@ from canserve.plan.steps.step import Step
 from canserve.subjects.deployment import Deployment, Folder, Image, Site
 from canserve.subjects.launch import Process
 
+CLAIMING = frozenset({"place", "claim", "audit", "port-free"})
+"""Steps before which nothing is brought to a machine: it may be somebody else's."""
 JOINING = 120.0
 """Seconds that a process has to listen for those which join it, and these to join."""
 
@@ -45,9 +47,9 @@ def _claims(it: Deployment, site: Site) -> Iterator[Step]:
         yield Step("claim", at, claims.claim(it.state, name, text), 0, f"{name} is held")
     line = f"{it.operator} up {it.run}: {it.model} with {it.build}"
     yield Step("audit", at, claims.note(it.state, line), 0, f"{it.state} cannot be written")
-    yield from _held(it, site)
     for port in ports(it, at):
         yield Step("port-free", at, claims.free(port), 0, f"port {port} is taken: something listens there")
+    yield from _held(it, site)
 
 
 def _held(it: Deployment, site: Site) -> Iterator[Step]:
