@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import jsonschema
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 from custom_resources import LEADER_WORKER_SET, RAY_CLUSTER
