@@ -93,7 +93,7 @@ def plan(model: str, asked: Asked, options: Options | None = None) -> PlanReport
             illegal=_illegal(found),
             curve=() if best is None else _curve(best, plans[0]),
             what_if=() if best is None else _what_if(best, asked.what_if, purpose),
-            notes=_notes(subject, plans, machines),
+            notes=(*_notes(subject, plans, machines), *_of_recipe(options)),
             unread=builds.unread,
         ),
         builds.cost,
@@ -175,6 +175,15 @@ def _changed(best: Candidate, change: Mapping[str, object], purpose: Purpose) ->
         judged = judged_again(best.judged, purpose)
     rulings = Rulings(_question(best.model, judged, best.machines, best.wishes))
     return evaluate(replace(best, judged=judged, rulings=rulings, options=judged.options))
+
+
+def _of_recipe(options: Options) -> tuple[str, ...]:
+    """What of a recipe was not understood, left open, or is decided by the plan."""
+    if options.recipe is None:
+        return ()
+    from canserve.subjects.recipe import remarks
+
+    return tuple(remarks(options.recipe))
 
 
 def _notes(model: Model, plans: Sequence[Plan], machines: Machines) -> tuple[str, ...]:

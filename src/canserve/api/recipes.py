@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import Options, SpecError, read_wish
+from canserve.api.planning import Asked
 from canserve.layout import Fixed
+from canserve.plan.export import carrying
+from canserve.plan.export.exported import Exported
 from canserve.plan.wishes import Wishes, read_option
 from canserve.probes.toml_file import file_bytes
 from canserve.recipes.reading import read_recipe
@@ -21,10 +24,21 @@ STDIN = "-"
 MAX_BYTES = 1 << 20
 HUB = "docker.io"
 _HOST = re.compile(r"[^/]*[.:][^/]*|localhost")
+_PROGRAM = re.compile(r"(/[^\s$%{}]+)/bin/[^/\s]+")
+_SYSTEM = frozenset({"/usr", "/usr/local"})
+"""Folders of programs that are no environment of their own."""
 _FILES = (".env",)
 
 
-def load(files: Sequence[str], part: str | None = None) -> Recipe:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A recipe, and the plan that it carries where it is an export that nobody edited since."""
+
+    recipe: Recipe
+    exported: Exported | None = None
+
+
+def load(files: Sequence[str], part: str | None = None) -> Loaded:
     """The recipe in a file, ``-`` for standard input; further ones are ``.env`` files that set variables for it.
 
     Raises SpecError, with the line where there is one.
@@ -42,6 +56,10 @@ def load(files: Sequence[str], part: str | None = None) -> Recipe:
         variables |= _variables(texts[name])
         del one
     recipe = _read(texts[main[0]], main[0], variables, part)
+    carried = carrying.read(texts[main[0]])
+    if carried is not None and carried.form is None:
+        edited = "it carries a plan, and was edited since: its own words are read"
+        recipe = replace(recipe, notes=(*recipe.notes, edited))
     for one in beside:
         recipe = replace(
             recipe,
@@ -49,7 +67,8 @@ def load(files: Sequence[str], part: str | None = None) -> Recipe:
             environment={**one.environment, **recipe.environment},
             keys=(*recipe.keys, *(replace(key, path=f"{one.name}: {key.path}") for key in one.keys)),
         )
-    return recipe
+    whole = carried is not None and carried.form is not None
+    return Loaded(recipe, carried.exported if carried is not None and whole else None)
 
 
 def _variables(text: str) -> Mapping[str, str]:
@@ -95,17 +114,55 @@ def model_of(recipe: Recipe, named: str | None) -> str:
                 f"{recipe.name}, line {line}: the model is {model.value[:80]}: {why}",
                 "name it: canserve check MODEL --recipe FILE",
             )
-    return model.value
+    return _outside(recipe, model.value)
 
 
-def builds_of(recipe: Recipe, named: Sequence[str], on: Sequence[str] = ()) -> tuple[str, ...]:
+def _outside(recipe: Recipe, model: str) -> str:
+    """A path of a container as it is outside, where a folder that the recipe shares holds it."""
+    for mount in recipe.mounts:
+        target = mount.target.rstrip("/")
+        if (
+            target
+            and (model == target or model.startswith(f"{target}/"))
+            and mount.source[:1] in ("/", ".", "~")
+        ):
+            source = Path(mount.source).expanduser()
+            beside = Path() if recipe.name == STDIN else Path(recipe.name).parent
+            return str(beside / source) + model[len(target) :]
+    return model
+
+
+def builds_of(it: Loaded, named: Sequence[str], on: Sequence[str] = ()) -> tuple[str, ...]:
     """The builds that are asked about: those that are named, else the recipe's image or release; else none."""
     if named:
         return tuple(named)
-    image = recipe.image
+    if it.exported is not None:
+        return (it.exported.build,)
+    recipe, image = it.recipe, it.recipe.image
     if image is not None and not any(one.what in image.value for one in recipe.open):
         return (_image(image, recipe.held, on),)
-    return (recipe.requirement.value,) if recipe.requirement is not None else ()
+    if recipe.requirement is not None:
+        return (recipe.requirement.value,)
+    folder = _folder(recipe)
+    machine = _machine(on)
+    return () if folder is None else (f"{machine}:{folder}" if machine else folder,)
+
+
+def _folder(recipe: Recipe) -> str | None:
+    """The environment whose program is started by its path; None: it is not told."""
+    server = next((each for each in recipe.commands if each.engine == recipe.engine), None)
+    found = _PROGRAM.fullmatch(server.argv[0].value) if server is not None and server.argv else None
+    return found[1] if found and found[1] not in _SYSTEM else None
+
+
+def _machine(on: Sequence[str]) -> str | None:
+    """The first machine that can be looked at by its name."""
+    named = (
+        each
+        for each in on
+        if not each.startswith("profile:") and not each.endswith(".toml") and each != "local"
+    )
+    return next(named, None)
 
 
 def _image(image: Said, held: bool, on: Sequence[str]) -> str:
@@ -113,16 +170,18 @@ def _image(image: Said, held: bool, on: Sequence[str]) -> str:
     name = image.value.removeprefix("docker://")
     first, slash, _ = name.partition("/")
     if held or not slash:
-        machine = next(
-            (each for each in on if not each.startswith("profile:") and not each.endswith(".toml")), None
-        )
+        machine = _machine(on)
         return f"docker-daemon:{name}" + (f"@{machine}" if machine else "")
     return f"docker://{name}" if _HOST.fullmatch(first) else f"docker://{HUB}/{name}"
 
 
-def machines_of(recipe: Recipe, named: Sequence[str]) -> tuple[str, ...]:
+def machines_of(it: Loaded, named: Sequence[str]) -> tuple[str, ...]:
     """Machines that are named, else the recipe's own."""
-    return tuple(named) or tuple(dict.fromkeys(said.value for said in recipe.machines))
+    if named:
+        return tuple(named)
+    if it.exported is not None:
+        return tuple(site.name for site in it.exported.sites)
+    return tuple(dict.fromkeys(said.value for said in it.recipe.machines))
 
 
 def options_with(options: Options, recipe: Recipe) -> Options:
@@ -130,11 +189,25 @@ def options_with(options: Options, recipe: Recipe) -> Options:
     return replace(options, flags=(*recipe.flags, *options.flags), recipe=recipe)
 
 
-def wishes_with(wishes: Wishes, recipe: Recipe) -> tuple[Wishes, tuple[str, ...]]:
+def asked_with(asked: Asked, options: Options, it: Loaded) -> tuple[Asked, Options]:
+    """What plans are asked for, with what the recipe says of it. Raises SpecError."""
+    on = machines_of(it, asked.on)
+    wishes, left = wishes_with(asked.wishes, it)
+    recipe = it.recipe
+    if left:
+        recipe = replace(recipe, notes=(*recipe.notes, f"a plan writes for itself: {', '.join(left)}"))
+    asked = replace(asked, on=on, builds=builds_of(it, asked.builds, on), wishes=wishes)
+    return asked, replace(options, recipe=recipe)
+
+
+def wishes_with(wishes: Wishes, it: Loaded) -> tuple[Wishes, tuple[str, ...]]:
     """Wishes with the recipe's degrees and engine options, and what was left out. The user's own count more.
 
     Raises SpecError for a degree that is none.
     """
+    if it.exported is not None:
+        return _exactly(wishes, it.exported), ()
+    recipe = it.recipe
     from canserve.checks.asked_degrees import EVERY, degrees, named
     from canserve.checks.wish import normalized
 
@@ -157,3 +230,11 @@ def wishes_with(wishes: Wishes, recipe: Recipe) -> tuple[Wishes, tuple[str, ...]
         fixed = Fixed(asked.tp, asked.pp, asked.dp, None if spread else asked.ep)
         wishes = replace(wishes, fixed=fixed, alone=True, spread=wishes.spread or spread)
     return replace(wishes, options={**options, **wishes.options}), tuple(left)
+
+
+def _exactly(wishes: Wishes, exported: Exported) -> Wishes:
+    """The plan that was exported, unless something else is asked for."""
+    fixed, told = wishes.fixed, exported.placement.parallel
+    if not any((fixed.tp, fixed.pp, fixed.dp, fixed.ep)):
+        wishes = replace(wishes, fixed=Fixed(told.tp, told.pp, told.dp, told.ep), alone=True)
+    return replace(wishes, options={**exported.options, **wishes.options})

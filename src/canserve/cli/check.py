@@ -76,7 +76,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
     "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show file and line."
 )
 @deep_option
-@format_option("text", "json", "md")
+@format_option("text", "json", "md", "html")
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
@@ -128,17 +128,17 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options, check
 
     wanted = _without_model(wanted)
-    recipe = recipes.read(wanted.recipes, wanted.part)
-    model, builds = recipes.needed(wanted.model, recipe), wanted.builds
+    loaded = recipes.read(wanted.recipes, wanted.part)
+    model, builds = recipes.needed(wanted.model, loaded), wanted.builds
     with Progress(wanted.quiet) as progress:
         options = Options(
             wanted.offline, wanted.flags, wanted.arch, wanted.transformers, progress, deep=wanted.deep
         )
-        if recipe is not None:
+        if loaded is not None:
             from canserve.api.recipes import builds_of, options_with
 
-            options = options_with(options, recipe)
-            builds = builds_of(recipe, builds, (wanted.on,) if wanted.on else ())
+            options = options_with(options, loaded.recipe)
+            builds = builds_of(loaded, builds, (wanted.on,) if wanted.on else ())
         report = check(model, builds, on=wanted.on, options=options)
     emit(_rendered(report, wanted))
     cost = report.cost
@@ -173,6 +173,10 @@ def _rendered(report: Report, wanted: Wanted) -> str:
         from canserve.render.markdown import check_markdown
 
         return check_markdown(report, explain)
+    if wanted.form == "html":
+        from canserve.render.html.check import check_page
+
+        return check_page(report)
     from canserve.render.text import check_text
 
     return check_text(report, look(explain))

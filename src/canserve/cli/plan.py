@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli import recipe as recipes
 from canserve.cli.check import EXIT, transformers_version
 from canserve.cli.output import (
     F,
@@ -63,19 +64,19 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
 
 
 @click.command("plan")
-@click.argument("model")
+@click.argument("model", required=False)
 @click.option(
     "-m",
     "--on",
     "on",
     multiple=True,
-    required=True,
     metavar="MACHINE",
     help="A machine, or several alike: 2xprofile:dgx-spark.",
 )
 @click.option(
     "-b", "--build", "builds", multiple=True, metavar="BUILD", help="A build; else the newest that suit."
 )
+@recipes.recipe_options
 @click.option("--context", callback=tokens, metavar="N", help="Tokens of the longest sequence, such as 256k.")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Sequences of that length at once.")
 @degree("--tp", "Tensor parallel; of --tp, --pp and --dp those not named are 1 then.")
@@ -122,7 +123,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     callback=transformers_version,
     help="Judge as if this version were installed beside the engine.",
 )
-@format_option("text", "json", "md")
+@format_option("text", "json", "md", "html")
 @whole_option
 @offline_option
 @quiet_option
@@ -131,11 +132,14 @@ def command(**chosen: Any) -> int:
 
     MODEL is a Hub id, a folder, a config.json or a GGUF file. A MACHINE is `local`, an ssh destination,
     a cluster file, or a profile (`canserve machine --list` names them); machines are looked at unless --offline is given.
+    A recipe (see `canserve check --help`) gives model, build, layout and engine options where these are not named;
+    an exported plan gives the same plan again.
 
     \b
     canserve plan Qwen/Qwen3-8B --on profile:h200 --build vllm==0.25.1 --tp 1
     canserve plan ./model --on 2xprofile:dgx-spark --context 256k --concurrency 4
     canserve plan ./model --on cluster.toml --what-if kv_cache_dtype=fp8
+    canserve plan --recipe recipe.yaml --on 2xprofile:dgx-spark
 
     Exit codes: 0 a plan fits, 1 none does, 3 it could not be decided, 2 usage, 4 canserve itself failed.
     """
@@ -146,8 +150,10 @@ def command(**chosen: Any) -> int:
 class Wanted:
     """The options of one call."""
 
-    model: str
+    model: str | None
     on: tuple[str, ...]
+    recipes: tuple[str, ...]
+    part: str | None
     builds: tuple[str, ...]
     context: int | None
     concurrency: int | None
@@ -172,11 +178,19 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options
     from canserve.api.planning import Asked, plan
 
+    loaded = recipes.read(wanted.recipes, wanted.part)
+    model = recipes.needed(wanted.model, loaded)
     with Progress(wanted.quiet) as progress:
         options = Options(wanted.offline, transformers=wanted.transformers, progress=progress)
         what_if = tuple(_changes(text) for text in wanted.what_if)
         asked = Asked(wanted.on, wanted.builds, wanted.gpus, _wishes(wanted), what_if)
-        report = plan(wanted.model, asked, options)
+        if loaded is not None:
+            from canserve.api.recipes import asked_with
+
+            asked, options = asked_with(asked, options, loaded)
+        if not asked.on:
+            raise click.UsageError("Missing option '--on' / '-m'.")
+        report = plan(model, asked, options)
     emit(_rendered(report, wanted))
     if wanted.save is not None:
         _save(report, wanted)
@@ -227,6 +241,10 @@ def _rendered(report: PlanReport, wanted: Wanted) -> str:
         from canserve.render.plan_markdown import plans_markdown
 
         return plans_markdown(report)
+    if wanted.form == "html":
+        from canserve.render.html.plan import plans_page
+
+        return plans_page(report)
     from canserve.render.plan_text import plans_text
 
     return plans_text(report, look(), whole=wanted.whole)

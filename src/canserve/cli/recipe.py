@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from canserve.subjects.recipe import Recipe
+    from canserve.api.recipes import Loaded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ def recipe_options(function: F) -> F:
     return files(part(function))
 
 
-def read(files: tuple[str, ...], part: str | None) -> Recipe | None:
+def read(files: tuple[str, ...], part: str | None) -> Loaded | None:
     """The recipe in these files; None: none was named."""
     if not files:
         if part is not None:
@@ -39,12 +39,12 @@ def read(files: tuple[str, ...], part: str | None) -> Recipe | None:
     return load(files, part)
 
 
-def needed(model: str | None, recipe: Recipe | None) -> str:
+def needed(model: str | None, loaded: Loaded | None) -> str:
     """The model that is asked about: named, or the recipe's. Raises UsageError."""
-    if recipe is not None:
+    if loaded is not None:
         from canserve.api.recipes import model_of
 
-        return model_of(recipe, model)
+        return model_of(loaded.recipe, model)
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
     return model

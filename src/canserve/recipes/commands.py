@@ -63,7 +63,7 @@ def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
         return
     program = basename(words[0].value)
     if program in SHELLS and (inner := _shell_text(words)) is not None:
-        _inner(inner, around, draft)
+        _inner(inner, [word.value for word in words[words.index(inner) + 1 :]], around, draft)
     elif program in container_programs() and len(words) > 1:
         _container(words, program, around, draft)
     elif (found := serving(words)) is not None:
@@ -78,12 +78,14 @@ def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
         _other(words, program, draft)
 
 
-def _inner(text: Said, around: Around, draft: Draft) -> None:
+def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
     """A shell's own text: of the variables around it, it sees those of its environment."""
     outer = draft.scope
     draft.scope = outer.within(
         {n: said.value for n, said in around.environment.items() if said.value != HIDDEN}
     )
+    draft.scope.variables["0"] = given[0] if given else "sh"
+    draft.scope.give(given[1:])
     script(text.value, text.line, replace(around, depth=around.depth + 1), draft)
     outer.words, draft.scope = draft.scope.words, outer
 
@@ -116,6 +118,22 @@ def _other(words: Sequence[Said], program: str, draft: Draft) -> None:
     if role == "used":
         for word in words:
             install(word, draft)
+
+
+def unread_server(text: str, line: int, around: Around, draft: Draft) -> None:
+    """Where a script starts the server: the words that it is given are taken for the engine's."""
+    quiet = replace(draft, scope=draft.scope.within(draft.scope.variables), commands=[], keys=[])
+    for simple in simple_commands(text, line, quiet.scope):
+        words, _ = _unwrapped(simple.words, around, quiet)
+        at = next((number for number, word in enumerate(words) if word.value.startswith("--")), None)
+        if at is None:
+            continue
+        model = words[at - 1] if at > 1 else None
+        draft.note(
+            f"line {words[0].line}: {' '.join(w.value for w in words[:at])[:80]} is not read: its words are judged"
+        )
+        args = hidden(words[at:])
+        draft.commands.append(_command(words, around, draft.engine, model, args))
 
 
 def install(word: Said, draft: Draft) -> None:

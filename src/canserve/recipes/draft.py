@@ -102,12 +102,17 @@ def finished(draft: Draft, part: str | None) -> Recipe:
     """The recipe: of several servers the first, or the one named ``part``."""
     chosen = _chosen(draft, part)
     command = chosen or Command("", (), 1)
+    model = command.model or draft.model
+    if draft.model is not None and model is not None and model.value.startswith("/"):
+        model = (
+            draft.model
+        )  # where it lies in the container is of no concern: the recipe says which one it is
     environment = {**draft.environment, **command.environment}
     recipe = Recipe(
         name=draft.name,
         form=draft.form,
         engine=command.engine or draft.engine,
-        model=command.model or draft.model,
+        model=model,
         revision=draft.revision,
         image=command.image or draft.image,
         held=draft.held,
@@ -170,4 +175,3 @@ def hidden(args: Iterable[Said]) -> tuple[Said, ...]:
             kept.append(word)
         after = name in flags and not equals
     return tuple(kept)
-

@@ -14,6 +14,8 @@ _PYTHON = re.compile(r"python(\d(\.\d+)?)?")
 _VALUED = frozenset({"-X", "-W"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+~-]*")
 """What a model may be called: a name of a hub, or a path."""
+_CACHED = re.compile(r"/.*/models--([^/]+?)--([^/]+?)/snapshots/([^/]+)/?")
+"""A model in the Hub's cache."""
 _EXECUTES = re.compile(r"[;&|<>`(){}!\\\n*?\"']|\$")
 
 
@@ -67,7 +69,11 @@ def _apart(words: Sequence[Said], server: Server) -> Serving:
     model = rest.pop(0) if server.positional and rest and not rest[0].value.startswith("-") else None
     named = _taken(rest, server.model)
     revision = _taken(rest, server.revision)
-    return Serving(server.engine, named or model, revision, tuple(rest))
+    found = named or model
+    if found is not None and (cached := _CACHED.fullmatch(found.value)):
+        revision = revision or Said(cached[3], found.line)
+        found = Said(f"{cached[1]}/{cached[2]}", found.line)
+    return Serving(server.engine, found, revision, tuple(rest))
 
 
 def _taken(words: list[Said], flags: Sequence[str]) -> Said | None:

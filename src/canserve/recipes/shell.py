@@ -21,7 +21,7 @@ _DECLARES = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:[^\n$#]{0,80})?\$[ \t]+", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*$", re.MULTILINE)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1")
-_WHOLE_ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
+_WHOLE_ARRAY = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}|(@)|\{(@)\})")
 _SPOILED = re.compile(r"\\[ \t]+(?=\n)")
 _BLANK = " \t"
 _ENDS = ";&|()\n"
@@ -288,9 +288,9 @@ class _Reader:
 
     def _dollar(self, builder: _Builder, quoted: bool) -> None:
         array = _WHOLE_ARRAY.match(self._text, self._at)
-        if array and array[1] in self._scope.arrays:
+        if array and (name := array[1] or array[2] or array[3]) in self._scope.arrays:
             self._at = array.end()
-            builder.several(self._scope.arrays[array[1]])
+            builder.several(self._scope.arrays[name])
             return
         if not quoted and self._text.startswith("$'", self._at):
             self._at += 1
@@ -354,6 +354,8 @@ class _Reader:
             assigned[found[1]] = Said(first.value[found.end() :], first.line)
         if not words:
             return None
+        if rest and rest[0].value == "shift":
+            self._scope.shift()
         if rest and not declares:
             return Simple(tuple(rest), assigned, words[0].line)
         certain = self._depth <= 0 and self._before not in ("&&", "||")

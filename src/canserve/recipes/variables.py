@@ -31,6 +31,17 @@ class Scope:
         """A scope with other variables; what is left open, refused and counted is one."""
         return Scope(dict(variables), {}, self.open, self.refused, self.notes, self.runtime, words=self.words)
 
+    def shift(self) -> None:
+        """The first word that a shell's text was given is gone."""
+        self.give(self.arrays.get("@", [])[1:])
+
+    def give(self, words: list[str]) -> None:
+        """What follows a shell's text: ``$1``, ``$2`` ... and ``$@``."""
+        for number in range(1, 10):
+            self.variables.pop(str(number), None)
+        self.variables.update({str(number): word for number, word in enumerate(words[:9], 1)})
+        self.arrays["@"] = words
+
     def leave(self, what: str, line: int, why: str) -> None:
         """Note once what is left open."""
         if what.strip("${}") in self.runtime:

@@ -61,7 +61,7 @@ def notes_of(report: Report) -> tuple[str, ...]:
     """What is to be said beside the verdicts; of a recipe what was not understood."""
     if report.recipe is None:
         return report.notes
-    from canserve.render.recipe_text import remarks
+    from canserve.subjects.recipe import remarks
 
     return (*remarks(report.recipe), *report.notes)
 

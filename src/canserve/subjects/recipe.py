@@ -5,7 +5,7 @@ Every value keeps the line it stands on, and every key of the input is in ``keys
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -156,3 +156,27 @@ class Recipe:
     def line_of(self, flag: str) -> int | None:
         """Where a flag stands."""
         return next((word.line for word in self.args if word.value.partition("=")[0] == flag), None)
+
+
+MOST = 12
+"""Remarks of one kind that are told one by one."""
+
+
+def remarks(recipe: Recipe) -> Iterable[str]:
+    """Unknown keys, what is left open and decides nothing, and notes: a line each."""
+    unknown = recipe.unknown
+    for key in unknown[:MOST]:
+        yield f"{recipe.name}, line {key.line}: unknown key {_said(key)}: kept, not judged"
+    if len(unknown) > MOST:
+        yield f"{recipe.name}: {len(unknown) - MOST} further unknown keys; --format json lists them"
+    aside = [one for one in recipe.open if not one.decides]
+    for one in aside[:MOST]:
+        where = f" in {one.where}" if one.where else ""
+        yield f"{recipe.name}, line {one.line}: {one.what}{where} is left open: {one.why}"
+    for note in recipe.notes:
+        yield f"{recipe.name}{',' if note.startswith('line ') else ':'} {note}"
+
+
+def _said(key: Key) -> str:
+    value = f" = {key.value[:60]}" if key.value and key.value != key.path else ""
+    return f"{key.path}{value}"

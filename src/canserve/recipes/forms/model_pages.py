@@ -121,7 +121,16 @@ def _features(tree: Mapping, draft: Draft, account: Account) -> list[Said]:
         if key.text in asked or not isinstance(node, Mapping):
             continue
         account.use("features", key.text)
-        for name in ("description", "label", "modes", "default_mode"):
+        for name in (
+            "description",
+            "label",
+            "modes",
+            "default_mode",
+            "strategies",
+            "hardware",
+            "hardware_overrides",
+            "variants",
+        ):
             account.aside("features", key.text, name)
         found += _words(node.get("args"))
         _environment(node.get("env"), draft)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from canserve.recipes.commands import Around, install, process, script
+from canserve.recipes.commands import Around, install, process, script, unread_server
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.templates import filled
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
@@ -27,12 +27,13 @@ def read(tree: Mapping, draft: Draft) -> None:
     """Fill the draft."""
     account = Account(tree)
     version = tree.get("recipe_version")
-    first = tree.get(*_FIRST) is not None or (isinstance(version, Scalar) and version.text == "1")
+    told = version.text if isinstance(version, Scalar) else ""
+    first = told == "1" or (not told and tree.get(*_FIRST) is not None)
     draft.form, draft.engine = form(EUGR if first else SPARKRUN)
     draft.model = _said(tree, "model", account)
     draft.revision = _said(tree, "model_revision", account)
     draft.image = _said(tree, "container", account)
-    draft.held = first
+    draft.held = first and draft.image is not None and "/" not in draft.image.value
     _machines(tree, draft, account)
     _environment(tree, draft, account)
     _asides(tree, draft, account)
@@ -58,7 +59,10 @@ def _command(command: Scalar, values: dict[str, str], draft: Draft, account: Acc
             account.aside("defaults", name)
     plain = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
     draft.scope.variables.update(plain)
-    script(text, command.line, Around(environment=draft.environment, image=draft.image), draft, command.lined)
+    around = Around(environment=draft.environment, image=draft.image)
+    script(text, command.line, around, draft, command.lined)
+    if not any(each.engine for each in draft.commands):
+        unread_server(text, command.line, around, draft)
 
 
 def _from_defaults(tree: Mapping, known: Runtime, draft: Draft, account: Account) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from canserve.recipes.commands import Around, process, started
 from canserve.recipes.containers import mounted
 from canserve.recipes.draft import Draft
-from canserve.recipes.shell import split
 from canserve.recipes.variables import expanded
 from canserve.subjects.recipe import HIDDEN, Said, Shared
 
@@ -20,6 +19,10 @@ _SECTION = re.compile(r"\[([A-Za-z-]+)\]\s*")
 _TOLD = re.compile(r"^\s*\[(Unit|Service|Container|Install)\]\s*$", re.MULTILINE)
 _SPECIFIER = re.compile(r"%([a-zA-Z%])")
 _UNBRACED = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_WORD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\\.|[^\s"'\\]|["'])+""", re.DOTALL)
+_PIECE = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\\.|[^\s"'\\]+|["']""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
+_SIGNS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "s": " "}
 _PREFIX = "-@:+!|"
 _ASIDE_SECTIONS = ("Unit", "Install", "Quadlet")
 _USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume", MACHINE})
@@ -94,14 +97,36 @@ def _words(one: _Setting | None, draft: Draft) -> tuple[Said, ...]:
     if one is None:
         return ()
     found: list[Said] = []
-    for word in split(_specified(one, draft).lstrip(_PREFIX), one.line, draft.scope):
+    for word in _split(_specified(one, draft).lstrip(_PREFIX), one.line, draft):
         alone = _UNBRACED.fullmatch(word.value)
         if alone and alone[1] in draft.scope.variables:
-            found += split(draft.scope.variables[alone[1]], word.line, draft.scope)
+            found += _split(draft.scope.variables[alone[1]], word.line, draft)
         else:
             text = word.value.replace("$$", "\0")
             found.append(Said(expanded(text, word.line, draft.scope).replace("\0", "$"), word.line))
     return tuple(found)
+
+
+def _split(text: str, line: int, draft: Draft) -> tuple[Said, ...]:
+    """Words by systemd's quotes, in which a backslash means what it means in C."""
+    words: list[Said] = []
+    for found in _WORD.finditer(text):
+        draft.scope.take(line)
+        inner = "".join(
+            piece[1:-1] if piece[:1] in ("'", '"') else piece for piece in _PIECE.findall(found[0])
+        )
+        words.append(Said(_ESCAPE.sub(_unescaped, inner), line))
+    return tuple(words)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    sign = found[1]
+    if sign[0] in "xuU" and len(sign) > 1:
+        code = int(sign[1:], 16)
+        return chr(code) if 0 < code < 0x110000 else found[0]
+    if sign[0].isdecimal():
+        return chr(int(sign, 8))
+    return _SIGNS.get(sign, sign)
 
 
 def _specified(one: _Setting, draft: Draft) -> str:
@@ -117,7 +142,7 @@ def _specified(one: _Setting, draft: Draft) -> str:
 
 
 def _environment(one: _Setting, draft: Draft) -> None:
-    for word in split(_specified(one, draft), one.line, draft.scope):
+    for word in _split(_specified(one, draft), one.line, draft):
         name, equals, value = word.value.partition("=")
         said = draft.variable(name, value, one.line)
         draft.key(f"{one.section}.Environment.{name}", said.value, one.line, "used" if equals else "unknown")
