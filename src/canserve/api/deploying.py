@@ -21,6 +21,7 @@ from canserve.run.freed import Held, Still, in_use, still_held
 from canserve.store.journal import Event, Journal
 from canserve.subjects.deployment import Seen
 from canserve.subjects.outcome import State
+from canserve.subjects.progress import PENDING, Outlook, Stage
 
 __all__ = ["Doing", "Prepared", "UpReport", "prepare", "up"]
 
@@ -40,6 +41,10 @@ class UpReport:
     """The finer name within the kind."""
     told: tuple[str, ...] = ()
     """What was seen on each rank."""
+    fix: str = ""
+    """What would heal the cause; empty: nothing is known to."""
+    stages: tuple[Stage, ...] = ()
+    """How far every rank came, and when."""
     failures: tuple[Failure, ...] = ()
     """Steps that failed; empty: none did."""
     evidence: Collected | None = None
@@ -65,6 +70,10 @@ class Doing:
     undoing: Stop = field(default_factory=Stop)
     """Ends taking away, too."""
     tell: Callable[[str], None] = lambda _: None
+    show: Callable[[Outlook], None] = lambda _: None
+    """Called with every look at a start."""
+    patience: float = 1.0
+    """How long nothing may move, times so much."""
     story: str | None = None
     """Of which it is one attempt, in the journal; None: of its own."""
 
@@ -116,8 +125,22 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
     if failures:
         why = "; ".join(f"{each.step.machine}: {each.why}" for each in failures)
         return UpReport(it, "failed", why, _hint(failures[0], it), failures=failures)
-    came = awaited(Awaited(one, it.nodes, it.plan, doing.wait, doing.stop, doing.tell))
-    return UpReport(it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told)
+    watching = Awaited(
+        one, it.nodes, it.plan, doing.wait, doing.stop, doing.tell, doing.patience,
+        show=lambda outlook: _shown(it, doing, outlook),
+    )  # fmt: skip
+    came = awaited(watching)
+    return UpReport(
+        it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told, came.fix, came.stages
+    )
+
+
+def _shown(it: Prepared, doing: Doing, outlook: Outlook) -> None:
+    """To whoever watches, and every phase into the journal."""
+    doing.show(outlook)
+    for stage in outlook.changed:
+        if stage.rank is not None and stage.phase != PENDING:
+            doing.say(it, "phase", f"{stage.who} on {stage.machine}: {stage.words}, after {outlook.at:.0f} s")
 
 
 def carry_step(it: Carry, targets: Sequence[str]) -> Step:

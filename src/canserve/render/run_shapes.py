@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from canserve.render.progress_shapes import RankShape
+
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
@@ -76,6 +78,8 @@ class UpShape:
     endpoint: Annotated[str | None, "Machine and port of the API."]
     steps: tuple[StepShape, ...]
     processes: tuple[RunningShape, ...]
+    ranks: Annotated[tuple[RankShape, ...], "How far each came, and when; empty: nothing was watched."]
+    fix: Annotated[str, "What would heal the cause of a failure; empty: nothing is known to."]
     undone: Annotated[bool, "What had begun was taken away again."]
     left: tuple[LeftShape, ...]
     notes: tuple[str, ...]

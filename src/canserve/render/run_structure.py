@@ -14,6 +14,7 @@ from canserve.commands import ssh
 from canserve.plan.steps.starting import CLAIMING, endpoint
 from canserve.plan.steps.step import Step
 from canserve.render.figures import layout_name
+from canserve.render.progress import ranks_output
 from canserve.render.run_shapes import (
     CandidateShape,
     DownShape,
@@ -76,6 +77,8 @@ def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpRep
             for one in each.running
             if one.process < len(it.processes)
         ),
+        ranks=() if report is None else ranks_output(report.stages),
+        fix="" if report is None else report.fix,
         undone=report is not None and report.undone,
         left=() if report is None else _left(report.left),
         notes=prepared.notes,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from canserve.render.escape import visible
 from canserve.render.page import Cell, Look, Page, Row
+from canserve.render.progress import phase_rows
 from canserve.render.run_shapes import CandidateShape, DownShape, RunningShape, RunShape, StepShape, UpShape
 from canserve.verdict import Word
 
@@ -67,6 +68,7 @@ def up_text(it: UpShape, look: Look) -> str:
     if it.left:
         page.add(Row(f"canserve down {it.run}", (Cell("hint", 9),), indent=2))
     page.add(*map(_process, it.processes if not it.undone else ()))
+    page.add(*(phase_rows(it.ranks) if not it.undone else ()))
     page.add(*(row for one in it.candidates for row in _candidate(one, len(it.candidates) > 1)))
     return page.render()
 
