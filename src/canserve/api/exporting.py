@@ -14,7 +14,9 @@ from canserve.api.sites import bare, named, site
 from canserve.api.wished import (
     UpWishes,
     absolute,
+    carried_in,
     chosen_plan,
+    completed,
     given_to,
     refuse_secrets,
     where_it_lies,
@@ -54,6 +56,9 @@ def export(spec: str, form: str, wishes: UpWishes, options: Options | None = Non
 
 def exportable(spec: str, form: str, wishes: UpWishes, options: Options) -> Exported:
     """What is to be written. Raises SpecError."""
+    if (again := carried_in(spec)) is not None and replace(wishes, force=False) == UpWishes():
+        return again
+    wishes = completed(spec, wishes)
     chosen = chosen_plan(spec, wishes, options)
     if isinstance(chosen.start, Missing):
         raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import Options, SpecError
 from canserve.api.planning import Asked, plan
+from canserve.plan.export.exported import Exported
 from canserve.plan.file import MAX_BYTES, PlanError, read_plans
 from canserve.plan.plan import Plan
 from canserve.probes.container.naming import REGISTRY, NamingError, held
 from canserve.subjects.deployment import STATE, Deployment, Folder, Given, Image, Mount, Where
 
+EXPORTED = (".yaml", ".yml", ".sh", ".service")
+"""Endings of files that ``export`` writes."""
 HUB = "/canserve/huggingface"
 """Where a container sees the Hub cache."""
 _SECRET = re.compile(r"--(?:[a-z-]+-)?(?:api-key|token|password|secret)(?:=.*)?", re.IGNORECASE)
@@ -43,6 +46,53 @@ class UpWishes:
     """Although the plan says no."""
     environment: tuple[str, ...] = ()
     """``NAME=VALUE`` for every process; they win over what the plan says."""
+    carried: Given | None = None
+    """What an exported file says that every process is given, where nothing else is said here."""
+
+
+def completed(spec: str, wishes: UpWishes) -> UpWishes:
+    """With what an exported file says of where and how its plan runs, where nothing else is said. Raises SpecError."""
+    it = carried_in(spec)
+    if it is None:
+        return wishes
+    vendors = {site.vendor for site in it.sites if site.devices}
+    vendor = next(iter(vendors)) if len(vendors) == 1 else None
+    return replace(
+        wishes,
+        inside=wishes.inside or _where_told(it.where),
+        accelerators=wishes.accelerators or vendor or ("none" if not vendors else None),
+        state=it.state if wishes.state == STATE else wishes.state,
+        carried=it.given,
+    )
+
+
+def carried_in(spec: str) -> Exported | None:
+    """The plan that an exported file carries; None: it is no such file. Raises SpecError for one that was edited."""
+    path = Path(spec)
+    if path.suffix not in EXPORTED or not path.is_file():
+        return None
+    from canserve.plan.export.carrying import MAX_CHARACTERS, read
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = read(file.read(MAX_CHARACTERS))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{spec}: {error}") from error
+    if found is None:
+        return None
+    if found.form is None:
+        raise SpecError(
+            f"{spec} was edited since canserve exported it: what it starts is not the plan in it",
+            f"canserve plan --recipe {spec} reads what it says now",
+        )
+    return found.exported
+
+
+def _where_told(where: Where) -> str:
+    """As ``--in`` takes it."""
+    if isinstance(where, Folder):
+        return where.path
+    return f"{'podman' if where.program == 'podman' else 'docker-daemon'}:{where.name}"
 
 
 def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
@@ -52,6 +102,8 @@ def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
 
 def candidate_plans(spec: str, wishes: UpWishes, options: Options) -> tuple[Plan, ...]:
     """The plans of a file, or those of a model, the best first; at least one. Raises SpecError."""
+    if (exported := carried_in(spec)) is not None:
+        return (exported.plan,)
     path = Path(spec)
     if spec.endswith(".json") and path.is_file() and path.name != "config.json":
         try:
@@ -107,6 +159,9 @@ def refuse_secrets(argvs: Sequence[Sequence[str]]) -> None:
 
 def given_to(model: str, where: Where, wishes: UpWishes) -> Given:
     """What every process gets beside what the plan says. Raises SpecError."""
+    said = (wishes.mounts, wishes.secrets, wishes.secret_files, wishes.environment, wishes.hub_cache)
+    if wishes.carried is not None and not any(said):
+        return wishes.carried
     for name in wishes.secrets:
         if not _NAME.fullmatch(name):
             raise SpecError(

@@ -34,6 +34,9 @@ FORMS = ("compose", "shell", "systemd", "sparkrun", "leaderworkerset", "kuberay"
     "--mount", "mounts", multiple=True, metavar="/THERE:/INSIDE[:rw]", help="A folder for containers."
 )
 @click.option("--hub-cache", metavar="PATH", help="The Hub cache on the machines.")
+@click.option(
+    "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for every process."
+)
 @click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A variable, by its name alone.")
 @click.option(
     "--secret-file", "secret_files", multiple=True, metavar="PATH", help="A file there: NAME=VALUE lines."
@@ -45,8 +48,8 @@ FORMS = ("compose", "shell", "systemd", "sparkrun", "leaderworkerset", "kuberay"
 def command(**chosen: Any) -> int:
     """Write a plan for another tool to start.
 
-    PLAN is a file that `canserve plan --save` wrote; its first plan is exported: the same processes, words and
-    variables that `canserve up` starts. Compose files, shell scripts and systemd units come one set a machine; a
+    PLAN is a file that `canserve plan --save` wrote, whose first plan is exported, or one that was exported: the same
+    processes, words and variables that `canserve up` starts, which takes exported files too. Compose files, shell scripts and systemd units come one set a machine; a
     sparkrun recipe, a LeaderWorkerSet and a RayCluster (kuberay) are for all machines. What a form cannot say is a
     note, and a comment in the file. Values of secrets are never written. Nothing is started; without --accelerators
     machines that run containers are looked at for what they have.
@@ -72,6 +75,7 @@ class Wanted:
     accelerators: str | None
     mounts: tuple[str, ...]
     hub_cache: str | None
+    environment: tuple[str, ...]
     secrets: tuple[str, ...]
     secret_files: tuple[str, ...]
     force: bool
@@ -96,6 +100,7 @@ def run(wanted: Wanted) -> int:
         secret_files=wanted.secret_files,
         state=wanted.state or STATE,
         force=wanted.force,
+        environment=wanted.environment,
     )
     with Progress(wanted.quiet) as progress:
         made = export(wanted.plan, wanted.to, wishes, Options(progress=progress))

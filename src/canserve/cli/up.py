@@ -85,10 +85,10 @@ def state_option(function: Any) -> Any:
 def command(**chosen: Any) -> int:
     """Put a plan into service.
 
-    PLAN is a file that `canserve plan --save` wrote; for a MODEL plans are made first. The best is started; where it
-    fails or stands still, its logs and stacks are kept, it is taken away, and the next one is tried, but no cause
-    twice. Every machine is claimed, so that a second operator is told; image and weights are brought to machines that
-    lack them. Exactly what --dry-run prints is run, over your own ssh.
+    PLAN is a file that `canserve plan --save` or `export` wrote; for a MODEL plans are made first. The best is
+    started; where it fails or stands still, its logs and stacks are kept, it is taken away, and the next one is
+    tried, but no cause twice. Every machine is claimed, so that a second operator is told; image and weights are
+    brought to machines that lack them. Exactly what --dry-run prints is run, over your own ssh.
 
     \b
     canserve up plan.json --on cluster.toml --dry-run
@@ -134,13 +134,14 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options
     from canserve.api.deploying import Doing
     from canserve.api.falling_back import Manner, bring_up, first
-    from canserve.api.wished import candidate_plans
+    from canserve.api.wished import candidate_plans, completed
     from canserve.cli.interrupts import interrupts
     from canserve.probes.live import routes
     from canserve.render.run_structure import story_output, up_output
     from canserve.store.journal import journal
 
-    how, wishes = Manner(wanted.tries, not wanted.no_distribute), _wishes(wanted)
+    how = Manner(wanted.tries, not wanted.no_distribute)
+    wishes = completed(wanted.what, _wishes(wanted))
     with Progress(wanted.quiet) as progress:
         options = Options(progress=progress)
         plans = candidate_plans(wanted.what, wishes, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from canserve.subjects.deployment import Folder, Given, Image, Mount, Site, Wher
 from canserve.subjects.launch import Process, Start
 from canserve.subjects.parallel import Parallel, Placement, Rank
 
+_PATH = re.compile(r"/[^\x00-\x1f\"]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MAX_CHARACTERS = 4 << 20
 """Of a file that is searched, and of the plan in it."""
 
@@ -84,6 +87,21 @@ def _consistent(it: Exported) -> Exported:
         raise ValueError("machines and processes do not fit together")
     if not all(one.argv for one in it.start.processes):
         raise ValueError("a process without words")
+    given = it.given
+    paths = [
+        it.state,
+        *given.secret_files,
+        *(path for one in given.mounts for path in (one.source, one.target)),
+    ]
+    if not all(_PATH.fullmatch(path) for path in paths):
+        raise ValueError("a path that is none")
+    variables = [
+        *given.secrets,
+        *given.environment,
+        *(name for one in it.start.processes for name in one.environment),
+    ]
+    if not all(_NAME.fullmatch(name) for name in variables):
+        raise ValueError("a variable that is none")
     return it
 
 
