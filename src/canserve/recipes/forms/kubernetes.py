@@ -12,7 +12,8 @@ from canserve.subjects.recipe import HIDDEN, Said, Shared
 
 MACHINE = "canserve/machine"
 """Our own annotation of a pod: the machine that it belongs on, as exports write it."""
-_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+"""Of two dollars one is left, which stands for itself."""
 _SHELL = re.compile(r"^-[a-z]*c$")
 _CONTAINERS = ("containers", "initContainers")
 _CONTAINER_USED = ("name", "image", "command", "args", "env")
@@ -163,7 +164,9 @@ def _filled(node: Scalar, draft: Draft, inner: bool) -> str:
     scope = draft.scope
 
     def value(found: re.Match[str]) -> str:
-        name = found[1]
+        name: str | None = found[1]
+        if name is None:
+            return "$"
         if name in scope.variables:
             return scope.variables[name]
         if name in scope.runtime:
@@ -187,7 +190,7 @@ def _environment(node: Node | None, draft: Draft) -> dict[str, Said]:
             continue
         value = each.get("value")
         if isinstance(value, Scalar):
-            found[name.text] = draft.variable(name.text, value.text, name.line)
+            found[name.text] = draft.variable(name.text, value.text.replace("$$", "$"), name.line)
         else:
             draft.scope.runtime |= {name.text}
     return found
