@@ -229,7 +229,8 @@ def test_a_plan_is_a_file(here: Path, tmp_path: Path) -> None:
     saved = tmp_path / "plan.json"
     printed = planned(here, "--save", str(saved))
     plans = read_plans(saved.read_text())
-    assert len(plans.plans) == 1 and plans.plans[0].build == printed["plans"][0]["build"]
+    assert [plan.build for plan in plans.plans] == [plan["build"] for plan in printed["plans"]]
+    assert not plans.illegal and not plans.what_if
     jsonschema.validate(json.loads(saved.read_text()), json.loads(schema_text("plan")))
     bad = run(*arguments(here, "--save", str(tmp_path / "no" / "such" / "folder" / "x.json")))
     assert bad.returncode in {2, 4} and "Traceback" not in bad.stderr

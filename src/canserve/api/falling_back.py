@@ -19,6 +19,7 @@ from canserve.run.executing import now
 from canserve.store.journal import Event
 from canserve.verdict import No
 
+INTERRUPTED = "interrupted"
 State = Literal["refused", "skipped", "tried", "left-over"]
 
 
@@ -101,7 +102,7 @@ def bring_up(
         if doing.stop.asked:
             raise KeyboardInterrupt
         raise _nothing(trying.done)
-    return Story(tuple(trying.done), trying.last)
+    return Story(tuple(trying.done), trying.outcome(trying.last))
 
 
 def _nothing(refused: Sequence[Candidate]) -> SpecError:
@@ -128,7 +129,7 @@ class _Trying:
         """The next one."""
         assert self.doing is not None
         if self.doing.stop.asked:
-            self.over = "interrupted"
+            self.over = INTERRUPTED
         found = self.ready(number, plan)
         if isinstance(found, Candidate):
             self.done.append(found)
@@ -170,7 +171,7 @@ class _Trying:
         if report.state in ("up", "starting"):
             return "one before it serves" if report.state == "up" else "one before it is starting"
         if report.state == "interrupted" or self.doing.stop.asked:
-            return "interrupted"
+            return INTERRUPTED
         if self.doing.keep:
             return "what failed before it was left standing"
         if report.left:
@@ -180,6 +181,12 @@ class _Trying:
         if len(self.failed) >= self.how.tries:
             return f"{self.how.tries} were tried" if self.how.tries > 1 else "one was tried"
         return ""
+
+    def outcome(self, last: UpReport) -> UpReport:
+        """Of all: whoever pressed Ctrl-C while one was taken away kept the others from being tried."""
+        if last.state in ("failed", "stalled") and any(one.why == INTERRUPTED for one in self.done):
+            return replace(last, state="interrupted", why=f"interrupted, after this: {last.why}")
+        return last
 
     def say(self, it: Candidate) -> None:
         """Into the journal, once there is a story."""

@@ -114,7 +114,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     help="Compare the best plan with this changed: an engine option, or build=BUILD.",
 )
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the best plan."
+    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the plans, for up."
 )
 @click.option(
     "--with",
@@ -251,7 +251,7 @@ def _rendered(report: PlanReport, wanted: Wanted) -> str:
 
 
 def _save(report: PlanReport, wanted: Wanted) -> None:
-    """The best plan alone, in the format of ``--format json``."""
+    """The candidates, best first, in the format of ``--format json``."""
     from canserve.render.plan_structure import plans_output
     from canserve.render.structure import to_json
 
@@ -259,5 +259,5 @@ def _save(report: PlanReport, wanted: Wanted) -> None:
     if not report.plans.plans:
         remark("nothing was saved: there is no plan", wanted.quiet)
         return
-    wanted.save.write_text(to_json(plans_output(report.plans.best())), encoding="utf-8")
+    wanted.save.write_text(to_json(plans_output(report.plans.candidates())), encoding="utf-8")
     remark(f"saved to {wanted.save}", wanted.quiet)

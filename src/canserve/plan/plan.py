@@ -127,5 +127,9 @@ class Plans:
         return Unknown("no plan could be made", "name a build that can be read and a machine that is known")
 
     def best(self) -> Plans:
-        """The first plan alone: what is saved to be put into service."""
+        """The first plan alone."""
         return replace(self, plans=self.plans[:1], illegal=(), what_if=())
+
+    def candidates(self) -> Plans:
+        """All that can be tried, and those that say no: what is saved to be put into service."""
+        return replace(self, illegal=(), what_if=())

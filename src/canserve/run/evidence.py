@@ -64,8 +64,9 @@ def collect(
         return None
     tell(f"keeping what {len(running)} processes wrote, and how they stand")
     folder = data / FOLDER / it.run
-    for name in ("logs", "counters"):
-        (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for place in (folder, folder / "logs", folder / "counters"):
+        place.mkdir(exist_ok=True, mode=0o700)
     ways = routes(nodes)
     share = max(LEAST, min(FIRST + LAST, ALL // len(running)))
     keeping = _Keeping(it, folder, share)

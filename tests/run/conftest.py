@@ -1,0 +1,27 @@
+"""What deployments on this machine have in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopback import free_port
+from operator_here import Here
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Here]:
+    """Whatever a test leaves, and says that it left it."""
+    it = Here(tmp_path, free_port())
+    memory = {path.name for path in Path("/dev/shm").iterdir()}
+    yield it
+    for process in sorted(it.left()):
+        if process.startswith("process "):
+            os.kill(int(process.split()[1].rstrip(":")), signal.SIGKILL)
+    for path in Path("/dev/shm").iterdir():
+        if path.name not in memory and path.name.startswith("psm_"):
+            path.unlink(missing_ok=True)
