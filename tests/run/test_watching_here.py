@@ -50,8 +50,15 @@ for line in open(sys.argv[sys.argv.index("--play") + 1]):
     elif word == "serve":
         status = int(rest)
         class H(http.server.BaseHTTPRequestHandler):
+            def reply(self, status, body):
+                self.send_response(status); self.send_header("Content-Length", str(len(body))); self.end_headers()
+                self.wfile.write(body)
             def do_GET(self):
-                self.send_response(status); self.send_header("Content-Length", "0"); self.end_headers()
+                self.reply(status, b'{"data": [{"id": "tiny model"}]}' if self.path == "/v1/models" else b"")
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                print("asked", body, flush=True)
+                self.reply(500 if "--broken" in sys.argv else 200, b'{"error": "no kernel image"}')
             def log_message(self, *_): pass
         http.server.HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), H).serve_forever()
 time.sleep(10**6)
@@ -83,7 +90,7 @@ class Start:
     port: int
     outlooks: list[Outlook] = field(default_factory=list)
 
-    def begin(self, *plays: list[str]) -> None:
+    def begin(self, *plays: list[str], words: tuple[str, ...] = ()) -> None:
         """One process with one rank for each."""
         bin_ = Path(environment(self.folder, "vllm")) / "bin" / "vllm"
         bin_.write_text(PLAYER)
@@ -91,9 +98,9 @@ class Start:
         for rank, play in enumerate(plays):
             path = self.folder / f"play-{rank}"
             path.write_text("\n".join(play) + "\n")
-            more = ("--headless",) if rank else ()
-            words = ("vllm", "serve", "/m", "--port", str(self.port), "--play", str(path), *more)
-            processes.append(Process("local", (rank,), words, {}))
+            more = (*words, *(("--headless",) if rank else ()))
+            argv = ("vllm", "serve", "/m", "--port", str(self.port), "--play", str(path), *more)
+            processes.append(Process("local", (rank,), argv, {}))
         plan = saved(self.folder / "plan.json", processes, build=str(self.folder / "venv"))
         self.it = prepare(str(plan), UpWishes(state=str(self.folder / "state")))
         self.journal = Journal(self.folder / "journal")
@@ -149,7 +156,8 @@ def test_phases_until_it_answers(start: Start) -> None:
         ]
     )
     found = start.outcome()
-    assert found.state == "up", found
+    assert found.state == "up" and found.told == (), found
+    assert '"model": "tiny model"' in start.log() and phases(found)[-2:] == ["ready", "serving"]
     assert phases(found)[:7] == ["pending", "up", "launched", "engine", "connecting", "joined", "loading"]
     counts = {
         stage.words for outlook in start.outlooks for stage in outlook.stages if stage.phase == "loading"
@@ -161,6 +169,13 @@ def test_a_port_that_answers_with_an_error_is_not_ready(start: Start) -> None:
     start.begin([*said(*ENGINE, READY), "serve 503"])
     found = start.outcome(seconds=6)
     assert found.state == "starting" and "nothing answers yet" in found.why
+
+
+def test_a_first_request_that_fails_is_a_failure(start: Start) -> None:
+    start.begin([*said(*ENGINE, READY), "serve 200"], words=("--broken",))
+    found = start.outcome()
+    assert found.state == "failed" and "HTTP 500" in found.why and "no kernel image" in found.why, found
+    assert phases(found)[-1] == "ready"
 
 
 def test_ranks_that_wait_for_each_other_are_named(start: Start) -> None:

@@ -74,6 +74,8 @@ class Doing:
     """Called with every look at a start."""
     patience: float = 1.0
     """How long nothing may move, times so much."""
+    first_token: bool = True
+    """Whether one small request has to be answered too, before it is up."""
     story: str | None = None
     """Of which it is one attempt, in the journal; None: of its own."""
 
@@ -126,8 +128,8 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
         why = "; ".join(f"{each.step.machine}: {each.why}" for each in failures)
         return UpReport(it, "failed", why, _hint(failures[0], it), failures=failures)
     watching = Awaited(
-        one, it.nodes, it.plan, doing.wait, doing.stop, doing.tell, doing.patience,
-        show=lambda outlook: _shown(it, doing, outlook),
+        one, it.nodes, it.plan, doing.wait, doing.stop, doing.patience,
+        lambda outlook: _shown(it, doing, outlook), doing.first_token,
     )  # fmt: skip
     came = awaited(watching)
     return UpReport(

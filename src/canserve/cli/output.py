@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -109,7 +109,7 @@ class Progress:
         """What is being done now, in a few words."""
         self._message = message
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if not self._quiet:
             self._ticker.start()
         return self
@@ -137,7 +137,10 @@ class Progress:
                 print(message, file=sys.stderr, flush=True)
                 said = message
         if self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._clear()
+
+    def _clear(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _draw(self, message: str, turn: int) -> None:
         seconds = f" ({time.monotonic() - self._start:.0f} s)"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
+from canserve.cli.live import Live
+from canserve.cli.output import UNKNOWN, emit, format_option, look, quiet_option
 from canserve.cli.plan import tokens
 
 if TYPE_CHECKING:
@@ -66,8 +67,17 @@ def state_option(function: Any) -> Any:
     default=600,
     show_default=True,
     metavar="SECONDS",
-    help="Until it listens.",
+    help="Until it answers.",
 )
+@click.option(
+    "--patience",
+    type=click.FloatRange(0.01, 100),
+    default=1,
+    show_default=True,
+    metavar="FACTOR",
+    help="How long a phase may stand still, times so much.",
+)
+@click.option("--no-first-token", is_flag=True, help="Ready is enough: send it no request.")
 @click.option(
     "--tries",
     type=click.IntRange(1),
@@ -95,7 +105,7 @@ def command(**chosen: Any) -> int:
     canserve up plan.json --on cluster.toml
     canserve up /models/Qwen3-8B --on spark-1 --build docker-daemon:vllm/vllm-openai:latest@spark-1
 
-    Exit codes: 0 it listens, 1 it failed, 3 it is still starting, 2 usage, 4 canserve itself failed.
+    Exit codes: 0 it answers, 1 it failed or stands still, 3 it is still starting, 2 usage, 4 canserve itself failed.
     """
     return run(Wanted(**chosen))
 
@@ -120,6 +130,8 @@ class Wanted:
     secret_files: tuple[str, ...]
     dry_run: bool
     wait: float
+    patience: float
+    no_first_token: bool
     tries: int
     no_distribute: bool
     keep: bool
@@ -142,7 +154,7 @@ def run(wanted: Wanted) -> int:
 
     how = Manner(wanted.tries, not wanted.no_distribute)
     wishes = completed(wanted.what, _wishes(wanted))
-    with Progress(wanted.quiet) as progress:
+    with Live(wanted.quiet) as progress:
         options = Options(progress=progress)
         plans = candidate_plans(wanted.what, wishes, options)
         if wanted.dry_run:
@@ -150,7 +162,10 @@ def run(wanted: Wanted) -> int:
             emit(_rendered(up_output(prepared, routes(prepared.nodes), None), wanted))
             return 0
         with journal() as kept:
-            doing = Doing(kept, wanted.wait, wanted.keep, tell=progress)
+            doing = Doing(
+                kept, wanted.wait, wanted.keep, tell=progress, show=progress.show,
+                patience=wanted.patience, first_token=not wanted.no_first_token,
+            )  # fmt: skip
             with interrupts((doing.stop, doing.undoing)):
                 story = bring_up(plans, wishes, doing, options, how)
     report = story.report

@@ -89,6 +89,27 @@ def answer(host: str, port: int, path: str) -> str:
     return _ANSWER % {name: shlex.quote(value) for name, value in told.items()}
 
 
+_REQUEST = r"""if command -v curl >/dev/null 2>&1; then
+  curl -sS -m %(seconds)s --noproxy '*' %(data)s -w '\n%%{http_code}\n' %(url)s
+elif command -v python3 >/dev/null 2>&1; then python3 -I -c '
+import http.client, sys, urllib.parse
+u = urllib.parse.urlsplit(sys.argv[1]); body = sys.argv[2] or None
+c = http.client.HTTPConnection(u.hostname, u.port, timeout=float(sys.argv[3]))
+c.request("POST" if body else "GET", u.path, body, {"Content-Type": "application/json"})
+r = c.getresponse(); sys.stdout.write(r.read(100000).decode("utf-8", "replace") + "\n%%d\n" %% r.status)' %(url)s %(body)s %(seconds)s
+fi"""
+
+
+def request(host: str, port: int, path: str, body: str | None, seconds: int) -> str:
+    """The body of an HTTP answer and, in its last line, the status. ``body``: JSON to be posted."""
+    shown = f"[{host}]" if ":" in host else host
+    data = "" if body is None else f"-H 'Content-Type: application/json' --data-binary {shlex.quote(body)}"
+    return _REQUEST % {
+        "url": shlex.quote(f"http://{shown}:{port}{path}"), "data": data, "body": shlex.quote(body or ""),
+        "seconds": seconds,
+    }  # fmt: skip
+
+
 SOCKETS = r"""for p in %(pids)s; do
   ls -l "/proc/$p/fd" 2>/dev/null | sed -n 's/.* -> socket:\[\([0-9]*\)\].*/fd '"$p"' \1/p' | head -n 512
 done

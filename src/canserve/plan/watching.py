@@ -69,6 +69,18 @@ class Watch:
         ended = tuple(each for sample in samples if (each := self._dead(sample)) is not None)
         return Outlook(at, stages, tuple(changed), ended, self._standstill(samples, at))
 
+    def reached(self, phase: str, at: float) -> Outlook:
+        """The deployment as a whole has come so far, and with it every rank."""
+        changed = []
+        for key, stage in self._stages.items():
+            if stage.rank is not None and self._place[stage.phase] < self._place[phase]:
+                history = (*stage.history, (phase, at))
+                changed.append(
+                    replace(stage, phase=phase, since=at, moved=at, sign="it answered", history=history)
+                )
+                self._stages[key] = changed[-1]
+        return Outlook(at, tuple(self._stages.values()), tuple(changed))
+
     def _seen(self, sample: Sample, at: float) -> list[Stage]:
         """The ranks of one process, as this look shows them."""
         known = self._known.setdefault(sample.process, _Known(at=at))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from canserve.render.escape import visible
 from canserve.render.page import Cell, Row
@@ -33,6 +33,19 @@ def phase_rows(ranks: Sequence[RankShape]) -> Iterator[Row]:
             continue
         steps = (f"{WORDS.get(each.phase, each.phase)} {each.at_s:.0f} s" for each in one.phases)
         yield Row(", ".join(steps), (Cell(f"rank {one.rank}", 12), Cell(one.machine, 12)), indent=2)
+
+
+def furthest(stages: Iterable[Stage]) -> str:
+    """One line of all ranks: ``rank 0: weights 3 of 14; rank 1: ranks joined``."""
+    alike: dict[str, list[str]] = {}
+    for stage in stages:
+        if stage.rank is not None:
+            alike.setdefault(stage.words, []).append(str(stage.rank))
+    whose = {
+        words: f"{len(each)} ranks" if len(each) > 8 else f"rank {','.join(each)}"
+        for words, each in alike.items()
+    }
+    return "; ".join(f"{who}: {words}" for words, who in whose.items())
 
 
 def live_lines(outlook: Outlook, width: int, most: int = MOST) -> list[str]:

@@ -25,11 +25,12 @@ class Awaited:
     seconds: float
     """Until it should be ready; 0: it is not waited for."""
     stop: Stop = field(default_factory=Stop)
-    tell: Callable[[str], None] = lambda _: None
     patience: float = 1.0
     """Budgets of phases, and how long nothing may move, times so much."""
     show: Callable[[Outlook], None] = lambda _: None
     """Called with what is known after every look."""
+    first_token: bool = True
+    """Whether one small request has to be answered too, before it is up."""
 
 
 def look_at(it: Deployment, nodes: Sequence[Node], ports: tuple[int, ...] = ()) -> tuple[Seen, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from canserve.checks.diagnosis.judge import filled
@@ -16,11 +16,12 @@ from canserve.plan.watching import Watch, marked
 from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.reading import read_log
 from canserve.run.awaiting import Awaited
+from canserve.run.first_token import first_token
 from canserve.run.watching_look import Eyes, Sight
 from canserve.run.watching_sockets import connections
 from canserve.subjects.diagnosis import Diagnosis
 from canserve.subjects.outcome import Outcome
-from canserve.subjects.progress import WORDS, Outlook, Sample, Stage, Standstill
+from canserve.subjects.progress import ANSWERED, READY, WORDS, Outlook, Sample, Stage, Standstill
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -46,21 +47,28 @@ class _Watching:
         knowledge = matcher.knowledge
         told = marked(((each.engine, each.phase) for each in knowledge.markers), it.deployment.engine)
         self._watch = Watch(budgets(it.plan), tuple(knowledge.order), told, it.patience)
+        self._began = time.monotonic()
+        self._outlook = Outlook(0.0, ())
 
     def end(self) -> Outcome:
         """Until it is decided."""
-        it, began = self._it, time.monotonic()
+        it = self._it
         while True:
             sight = self._eyes.look()
-            outlook = self._watch.observe(sight.samples, time.monotonic() - began)
-            it.show(outlook)
-            it.tell(furthest(outlook.stages) or "waiting until it answers")
+            outlook = self._shown(self._watch.observe(sight.samples, self._now()))
             decided = self._decided(sight, outlook)
             if decided is not None:
-                return replace(
-                    decided, seen=decided.seen or sight.seen, stages=outlook.stages, seconds=outlook.at
-                )
+                last = self._outlook
+                return replace(decided, seen=decided.seen or sight.seen, stages=last.stages, seconds=last.at)
             it.stop.event.wait(EVERY)
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
+
+    def _shown(self, outlook: Outlook) -> Outlook:
+        self._outlook = outlook
+        self._it.show(outlook)
+        return outlook
 
     def _decided(self, sight: Sight, outlook: Outlook) -> Outcome | None:
         """The end of the watch; None: it goes on."""
@@ -70,15 +78,37 @@ class _Watching:
         if outlook.ended:
             return self._failed(outlook)
         if sight.answers or (sight.answers is None and self._listens(sight)):
-            return Outcome("up")
+            return self._answers()
         if outlook.standstill is not None and it.seconds:
             return self._stalled(sight, outlook, outlook.standstill)
         if outlook.at > it.seconds:
             if not it.seconds:
                 return Outcome("starting", "it was not waited for")
-            why = f"nothing answers yet after {it.seconds:.0f} s; {furthest(outlook.stages)}"
-            return Outcome("starting", why, f"canserve status {it.deployment.run}")
+            why = f"nothing answers yet after {it.seconds:.0f} s"
+            hint = f"canserve status {it.deployment.run}"
+            return Outcome("starting", why, hint, told=_told(outlook, outlook.at))
         return None
+
+    def _answers(self) -> Outcome:
+        """It is ready; with its first token it is up."""
+        it = self._it
+        self._shown(self._watch.reached(READY, self._now()))
+        if not it.first_token:
+            return Outcome("up")
+        found = first_token(self._eyes, lambda: it.stop.asked)
+        if it.stop.asked:
+            return Outcome("interrupted", "interrupted")
+        if found.answered is None:
+            return Outcome("up", told=(f"no first token was asked for: {found.why}",))
+        if found.answered:
+            self._shown(self._watch.reached(ANSWERED, self._now()))
+            return Outcome("up")
+        sight = self._eyes.look()
+        outlook = self._shown(self._watch.observe(sight.samples, self._now()))
+        if outlook.ended:
+            return self._failed(outlook)
+        hint = f"canserve logs {it.deployment.run}"
+        return Outcome("failed", found.why, hint, sight.seen, told=_told(outlook, 0.0))
 
     def _listens(self, sight: Sight) -> bool:
         """Where nobody there can ask: whether something listens."""
@@ -92,8 +122,7 @@ class _Watching:
         sight = None if self._it.stop.event.wait(LAST_WORDS) else self._eyes.look()
         samples = () if sight is None else sight.samples
         ended = [one for one in samples if one.seen and one.alive is False] or list(outlook.ended)
-        found = self._cause(ended)
-        first = ended[0]
+        first, found = self._first(ended)
         how, _, last = first.state.partition(": ")
         line = last if found.cause is None else found.cause.text
         why = f"{first.machine}: process {first.process} {how}" + (f": {line}" if line else "")
@@ -103,16 +132,28 @@ class _Watching:
             "" if found.cause is None else found.because, found.fix,
         )  # fmt: skip
 
+    def _first(self, ended: Sequence[Sample]) -> tuple[Sample, Diagnosis]:
+        """Whose end the others followed, and its first error: of what was killed from outside, no word of another's."""
+        killed = next((one for one in ended if one.killed), None)
+        if killed is not None:
+            return killed, self._judge([self._reading(killed.process)])
+        found = self._cause(ended)
+        told = "" if found.cause is None else found.cause.file
+        return next((one for one in ended if self._name(one.process) == told), ended[0]), found
+
     def _cause(self, ended: Sequence[Sample]) -> Diagnosis:
         """The first error of what ended, from its own log; where that has none, of all of them together."""
         own = self._judge([self._reading(sample.process) for sample in ended])
         return own if own.cause is not None else self._judge([self._reading(one) for one in self._eyes.logs])
 
-    def _reading(self, number: int) -> Reading:
+    def _name(self, number: int) -> str:
         process = self._it.deployment.processes[number]
         ranks = ",".join(map(str, process.ranks))
-        name = f"{process.host} rank {ranks}" if ranks else f"{process.host} process {number}"
-        return read_log(name, io.BytesIO(self._eyes.logs[number].tracker.kept), self._matcher)
+        return f"{process.host} rank {ranks}" if ranks else f"{process.host} process {number}"
+
+    def _reading(self, number: int) -> Reading:
+        kept = io.BytesIO(self._eyes.logs[number].tracker.kept)
+        return read_log(self._name(number), kept, self._matcher)
 
     def _stalled(self, sight: Sight, outlook: Outlook, still: Standstill) -> Outcome:
         """Named by everything that is seen; nothing moves, so there is time for a closer look."""
@@ -152,12 +193,3 @@ def _seen_of(stage: Stage, at: float) -> str:
     if at:
         said += f" for {at - stage.since:.0f} s, still for {at - stage.moved:.0f} s"
     return f"{said}; last: {stage.last[:300]}" if stage.last else said
-
-
-def furthest(stages: Iterable[Stage]) -> str:
-    """One line of all ranks: ``rank 0: weights 3 of 14, rank 1: ranks joined``."""
-    ranks = [stage for stage in stages if stage.rank is not None]
-    alike: dict[str, list[str]] = {}
-    for stage in ranks:
-        alike.setdefault(stage.words, []).append(str(stage.rank))
-    return "; ".join(f"rank {','.join(each[:8])}: {words}" for words, each in alike.items())
