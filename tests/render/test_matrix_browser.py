@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from browser import DESKTOP, PHONE, chromium, opened, violations
+from playwright.sync_api import Browser, Page
 
 from canserve.index.matrix import Matrix
 from canserve.index.runs import Column, Release, Run
 from canserve.render.matrix_page import matrix_page
 
-PHONE: ViewportSize = {"width": 390, "height": 844}
-DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 ATTACKS = (
     "<img src=x onerror='window.owned=1'>",
     '"><script>window.owned=1</script>',
@@ -29,16 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium of the system; `./dev test` installs it where it may."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium: it must be there in continuous integration")
-        pytest.skip("no Chromium on this machine")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    yield from chromium()
 
 
 def column(engine: str, count: int = 6) -> Column:
@@ -235,6 +223,15 @@ def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 
     lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, address: str, scheme: str) -> None:
+    for size in (PHONE, DESKTOP):
+        with opened(
+            browser, Path(address.removeprefix("file://")), size, "dark" if scheme == "dark" else "light"
+        ) as page:
+            assert violations(page) == []
 
 
 def test_without_scripts_the_table_is_there(browser: Browser, address: str) -> None:

@@ -17,7 +17,7 @@ from canserve.cli.up import state_option
 )
 @click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
 @state_option
-@format_option("text", "json")
+@format_option("text", "json", "html")
 @quiet_option
 def command(**chosen: Any) -> int:
     """How deployments are, process by process.
@@ -39,11 +39,20 @@ def command(**chosen: Any) -> int:
     with Progress(chosen["quiet"]), journal() as kept:
         programs = ("podman",) if chosen["podman"] else ()
         found = status(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
+        stories = {}
+        if chosen["form"] == "html":
+            from canserve.api.story import story
+
+            stories = {one.run: story(one.run, kept) for one in found}
     shape = status_output(found)
     if chosen["form"] == "json":
         from canserve.render.structure import to_json
 
         emit(to_json(shape))
+    elif chosen["form"] == "html":
+        from canserve.render.html.run import runs_page
+
+        emit(runs_page(found, stories))
     else:
         from canserve.render.run_text import status_text
 

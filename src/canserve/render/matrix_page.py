@@ -7,25 +7,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
-from html import escape as escape_html
-from importlib.resources import files
 
 from canserve.index.matrix import Matrix
 from canserve.index.runs import Column, Run
-from canserve.render.escape import visible
+from canserve.render.html.frame import asset, head
+from canserve.render.html.frame import text as _text
 from canserve.render.matrix_text import dated, least_of, sections_of
 
-_HEAD = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src '{allowed}'; img-src data:; base-uri 'none'; form-action 'none'">
-<link rel="icon" href="data:,">
-<title>Which release serves it? - canserve</title>
-<style>{style}</style>
-"""
 _FORM = """<form role="search" class="js">
 <div class="find">
 <label for="q" class="vh">Name</label>
@@ -49,17 +37,15 @@ _BREAK = re.compile(r"(?<=[a-z0-9_])(?=[A-Z])")
 
 def matrix_page(tables: Sequence[Matrix]) -> str:
     """The page. All tables have the same engines."""
-    assets = files("canserve.render").joinpath("assets")
-    script = assets.joinpath("matrix.js").read_text("utf-8")
+    script = asset("matrix.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     columns = tables[0].columns if tables else ()
     engines = "".join(
         f'<label><input type="checkbox" name="engine" value="{at}">{_text(column.engine)}</label>'
         for at, column in enumerate(columns)
     )
-    style = assets.joinpath("matrix.css").read_text("utf-8")
     parts = [
-        _HEAD.format(allowed=f"sha256-{digest}", style=style),
+        head("Which release serves it? - canserve", asset("matrix.css"), f"sha256-{digest}"),
         "<body>\n<header>\n<h1>Which release serves it?</h1>\n",
         f"<p>{_text(_about(columns))}</p>\n{_links(tables)}</header>\n<main>\n",
         _FORM.format(engines=engines),
@@ -189,7 +175,3 @@ def _day(text: str) -> int | None:
 def _name(name: str) -> str:
     """A name that may be broken before its capitals, where a line is too short for it."""
     return _BREAK.sub("<wbr>", _text(name)) if name.isidentifier() else _text(name)
-
-
-def _text(text: str) -> str:
-    return escape_html(visible(text), quote=True)

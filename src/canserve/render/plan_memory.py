@@ -41,13 +41,14 @@ def memory_rows(ranks: Sequence[Rank], memory: Sequence[RankMemory], look: Look)
         total, budget = gib(part.total.value), gib(part.budget.value)
         each = "each " if len(alike) > 1 else ""
         of = f"{each}{total} GiB, of which the engine takes {budget}"
-        yield Row(of, indent=2, label=f"{_names(alike)} ")
+        yield Row(of, indent=2, label=f"{ranks_name(alike)} ")
         width = min(WIDTH, look.width - 4 if look.width else WIDTH)
         yield Row(indent=4, pieces=bar(part, width))
         yield Row(", ".join(_figures(part)), indent=4)
 
 
-def _names(alike: Sequence[Rank]) -> str:
+def ranks_name(alike: Sequence[Rank]) -> str:
+    """``ranks 0 and 1 (spark-1, spark-2)``."""
     machines = list(dict.fromkeys(rank.machine for rank in alike))
     where = (
         ", ".join(machines) if len(machines) <= MACHINES else f"{machines[0]} and {len(machines) - 1} more"

@@ -26,7 +26,7 @@ WIDEST = 20
 _NUMBER = re.compile(r"\d+")
 _PIPE = 10_000
 """Columns of a command in a pipe or file: all of it on one line."""
-_COLUMNS = (("", 3), ("", 8), ("layout", 12), ("KV GiB", 8), ("context", 9), ("at once", 9), ("tok/s", 6))
+COLUMNS = (("", 3), ("", 8), ("layout", 12), ("KV GiB", 8), ("context", 9), ("at once", 9), ("tok/s", 6))
 
 
 def plans_text(report: PlanReport, look: Look, *, whole: bool = False) -> str:
@@ -80,14 +80,14 @@ def in_one_line(plan: Plan) -> str:
 def _table(plans: Sequence[Plan], goal: str, whole: bool) -> Iterable[Row]:
     shown = plans if whole else plans[:SHOWN]
     width = max(len(_short(plan.build)) for plan in shown) + 2
-    heads = (*(Cell(name, columns) for name, columns in _COLUMNS[:2]), Cell("build", width))
+    heads = (*(Cell(name, columns) for name, columns in COLUMNS[:2]), Cell("build", width))
     yield Row(f"best for {goal} first", style="bold")
-    yield Row("", (*heads, *(Cell(name, columns) for name, columns in _COLUMNS[2:])), style="dim")
+    yield Row("", (*heads, *(Cell(name, columns) for name, columns in COLUMNS[2:])), style="dim")
     for number, plan in enumerate(shown, 1):
         said = word(plan.verdict)
         lead = (
-            Cell(f"{number:>2}", _COLUMNS[0][1]),
-            Cell(said, _COLUMNS[1][1], STYLES[said]),
+            Cell(f"{number:>2}", COLUMNS[0][1]),
+            Cell(said, COLUMNS[1][1], STYLES[said]),
             Cell(_short(plan.build), width, "bold"),
         )
         yield Row(_blocked(plan), (*lead, *_figures(plan)), cut=True)
@@ -101,14 +101,14 @@ def _short(name: str) -> str:
 
 
 def _figures(plan: Plan) -> tuple[Cell, ...]:
-    layout = Cell(layout_name(plan.parallel), _COLUMNS[2][1])
+    layout = Cell(layout_name(plan.parallel), COLUMNS[2][1])
     if isinstance(plan.serving, Missing):
         return (layout,)
-    pairs = zip(_numbers(plan), (gib, tokens, rounded, rounded), _COLUMNS[3:], strict=True)
+    pairs = zip(numbers(plan), (gib, tokens, rounded, rounded), COLUMNS[3:], strict=True)
     return (layout, *(Cell("?" if n is None else say(n), width) for n, say, (_, width) in pairs))
 
 
-def _numbers(plan: Plan) -> tuple[float | None, float | None, float | None, float | None]:
+def numbers(plan: Plan) -> tuple[float | None, float | None, float | None, float | None]:
     """Bytes for the cache on the rank with the least, context, sequences at once, decode speed."""
     speed = plan.speed.value.decode.value if isinstance(plan.speed, Known) else None
     if isinstance(plan.serving, Missing):
@@ -190,7 +190,7 @@ def _variants(report: PlanReport) -> Iterable[Row]:
         return
     base = plans.plans[0]
     yield Row("what if", style="bold")
-    yield Row("", (Cell("", 8), *(Cell(name, CHANGED) for name, _ in _COLUMNS[3:])), style="dim")
+    yield Row("", (Cell("", 8), *(Cell(name, CHANGED) for name, _ in COLUMNS[3:])), style="dim")
     yield _variant("as planned", base, base)
     for one in plans.what_if:
         yield _variant(change_name(one.change), one.plan, base)
@@ -204,7 +204,7 @@ def _variant(name: str, plan: Plan, base: Plan) -> Row:
 
 def changes(plan: Plan, base: Plan) -> Sequence[str]:
     """The figures of a plan, each with what it is more or less than that of another one."""
-    pairs = zip(_numbers(plan), _numbers(base), (gib, tokens, rounded, rounded), strict=True)
+    pairs = zip(numbers(plan), numbers(base), (gib, tokens, rounded, rounded), strict=True)
     return ["?" if new is None else f"{say(new)}{_change(new, old)}" for new, old, say in pairs]
 
 
