@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from reports import HOSTILE
 
 from canserve.api.running import Found
-from canserve.api.story import Attempt, Story, phase_events
+from canserve.api.story import Attempt, Story
 from canserve.store.journal import Entry, Event, Kept
 from canserve.subjects.deployment import Claim, Running, Seen
-from canserve.subjects.progress import Stage
 
 BEGAN = datetime(2026, 3, 1, 9, 0, 0, tzinfo=UTC)
 RUN = "4f2a9c1d"
@@ -42,10 +41,13 @@ def story() -> Story:
     )
     events = (
         Event(RUN, "", at(-95), "refused", "vllm==0.14.0: Qwen3_5MoeForConditionalGeneration is not registered"),
-        *phase_events(RUN, RUN, BEGAN, (
-            Stage(0, "spark-1", 0, "serving", 311, 311, history=(("up", 5.0), ("loading", 40.0), ("compiling", 220.0), ("ready", 311.0))),
-            Stage(1, "spark-2", 1, "ready", 300, 300, history=(("up", 6.0), ("loading", 45.0), ("ready", 300.0))),
-        )),
+        *(
+            Event(RUN, RUN, at(seconds), "phase", f"rank {rank} on spark-{rank + 1}: {phase}, after {seconds - 5} s")
+            for seconds, rank, phase in (
+                (5, 0, "process up"), (6, 1, "process up"), (40, 0, "weights 1 of 14"), (45, 1, "weights 2 of 14"),
+                (220, 0, "compiling"), (300, 1, "ready"), (311, 0, "ready"),
+            )
+        ),
         Event(RUN, RUN, at(312), "up", ""),
     )  # fmt: skip
     return Story((tried, Attempt(found().entry or first, steps())), events)

@@ -166,7 +166,7 @@ def _of_events(events: Sequence[Event]) -> Iterator[Happened]:
             when for other, when in timed[number + 1 :]
             if other.run == one.run and (other.what != PHASE or other.said.startswith(f"{who}: "))
         )  # fmt: skip
-        yield Happened(at, next(later, None), "phase", who, phase, "")
+        yield Happened(at, next(later, None), "phase", who, phase.rpartition(", after ")[0] or phase, "")
 
 
 def _row(row: Happened, first: datetime, length: float) -> Iterator[str]:
