@@ -11,6 +11,7 @@ import os
 import re
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,12 +100,24 @@ def redacted(text: str) -> str:
     return _TOKEN.sub(HIDDEN, text)
 
 
+@dataclass
+class _Line:
+    """Something to be written, and what has become of it."""
+
+    sql: str
+    values: tuple[object, ...]
+    row: int = 0
+    error: sqlite3.Error | None = None
+    done: bool = False
+
+
 class Journal:
     """The journal in one folder. Safe to be used by several threads, and by several processes at once."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.path = (folder or default_folder()) / FILE
         self._lock = threading.Lock()
+        self._waiting: deque[_Line] = deque()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False, isolation_level=None)
@@ -193,8 +206,36 @@ class Journal:
         )
 
     def _do(self, sql: str, values: Sequence[object]) -> int:
+        """Written, and on the disk, when it returns: together with what others wait to have written meanwhile.
+
+        A disk takes tens of milliseconds for that, however much there is; a thousand machines have thousands of steps.
+        """
+        mine = _Line(sql, tuple(values))
+        self._waiting.append(mine)
         with self._lock:
-            return self._db.execute(sql, tuple(values)).lastrowid or 0
+            if not mine.done:
+                self._write([self._waiting.popleft() for _ in range(len(self._waiting))])
+        if mine.error is not None:
+            raise mine.error
+        return mine.row
+
+    def _write(self, lines: Sequence[_Line]) -> None:
+        """All in one transaction; of one that is refused nothing is written."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for line in lines:
+                try:
+                    line.row = self._db.execute(line.sql, line.values).lastrowid or 0
+                except sqlite3.IntegrityError as error:
+                    line.error = error
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            for line in lines:
+                line.error = error
+        for line in lines:
+            line.done = True
 
     def _all(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         with self._lock:
