@@ -15,6 +15,8 @@ from canserve.recipes.trouble import MAX_NESTED
 from canserve.rules.recipes import container_programs, entrypoint, likely, wrappers
 from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
 
+NOT_WRITTEN = 0
+"""The line of words that an image puts in front of its own."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
 _QUIET = frozenset(
     {"set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[["}
@@ -93,8 +95,9 @@ def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
 def _command(
     words: Sequence[Said], around: Around, engine: str | None, model: Said | None, args: tuple[Said, ...]
 ) -> Command:
+    line = next((word.line for word in words if word.line != NOT_WRITTEN), 1)
     return Command(
-        around.name, hidden(words), words[0].line, around.environment, around.image, around.machine, engine,
+        around.name, hidden(words), line, around.environment, around.image, around.machine, engine,
         model, args, around.mounts,
     )  # fmt: skip
 
@@ -102,7 +105,8 @@ def _command(
 def _keep(words: Sequence[Said], draft: Draft) -> None:
     """Each word among the keys: flags by their name, others as they are."""
     for word in hidden(words):
-        draft.word(word.value.partition("=")[0], word.value, word.line, "used")
+        if word.line != NOT_WRITTEN:
+            draft.word(word.value.partition("=")[0], word.value, word.line, "used")
 
 
 def _other(words: Sequence[Said], program: str, draft: Draft) -> None:
@@ -218,6 +222,8 @@ def started(entry: Sequence[Said] | None, args: Sequence[Said], around: Around, 
     if entry is not None:
         process((*entry, *args), around, draft)
         return
+    if not args:
+        return  # it starts what the image says, of a model that nobody names
     image = around.image
     own = entrypoint(image.value) if image else ()
     flags = not args or args[0].value.startswith("-")
@@ -226,8 +232,7 @@ def started(entry: Sequence[Said] | None, args: Sequence[Said], around: Around, 
         if own:
             draft.note(f"line {image.line}: {image.value} is taken for an image that starts {' '.join(own)}")
     if own and (flags or serving(args) is None) and not _runs_itself(args):
-        line = args[0].line if args else (image.line if image else 1)
-        process((*(Said(word, line) for word in own), *args), around, draft)
+        process((*(Said(word, NOT_WRITTEN) for word in own), *args), around, draft)
     elif args:
         process(args, around, draft)
 

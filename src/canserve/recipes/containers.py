@@ -67,7 +67,8 @@ def _options(
         if word.value == "--":
             break
         name, value = _apart(word, switches)
-        if value is None and name not in switches and at < len(words):
+        glued = value is None and not name.startswith("--") and len(name) > 2
+        if value is None and not glued and name not in switches and at < len(words):
             value = words[at]
             at += 1
         _option(found, name, value, word, draft)
@@ -81,7 +82,7 @@ def _apart(word: Said, switches: Collection[str]) -> tuple[str, Said | None]:
         name, equals, value = text.partition("=")
         return name, Said(value, word.line) if equals else None
     if all(f"-{sign}" in switches for sign in text[1:]):
-        return text[:2], None
+        return text, None
     if len(text) > 2:
         return text[:2], Said(text[2:].removeprefix("="), word.line)
     return text, None

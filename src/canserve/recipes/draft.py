@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from canserve.recipes.stated import stated_in
 from canserve.recipes.variables import Scope
 from canserve.recipes.yaml_tree import Node, Path, leaves, shown
-from canserve.rules.recipes import is_secret, place_flags, runs, secret_flags
+from canserve.rules.recipes import is_secret, place_flags, runs, secret_flags, secret_words
 from canserve.subjects.recipe import HIDDEN, Command, Key, Open, Recipe, Refused, Role, Said, Shared, Stated
 
 MAX_SHOWN = 200
@@ -45,8 +47,8 @@ class Draft:
 
     def key(self, path: str, value: str, line: int, role: Role) -> None:
         """Keep one key of the input."""
-        secret = is_secret(path.rpartition(".")[2].rpartition("=")[0] or path)
-        self.keys.append(Key(path, HIDDEN if secret and value else value[:MAX_SHOWN], line, role))
+        secret = value and is_secret(path.rpartition(".")[2])
+        self.keys.append(Key(path, HIDDEN if secret else veiled(value)[:MAX_SHOWN], line, role))
 
     def variable(self, name: str, value: str, line: int) -> Said:
         """A variable of an environment; a secret's value is not kept."""
@@ -160,6 +162,21 @@ def _placed(one: Open, recipe: Recipe) -> Open:
             return replace(one, where=flag or "the command", decides=flag not in place_flags())
     name = next((name for name, said in recipe.environment.items() if one.what in said.value), "")
     return replace(one, where=name)
+
+
+def veiled(text: str) -> str:
+    """A text without the values of variables and flags that are secrets."""
+    return _patterns().sub(lambda found: f"{found[1]}{HIDDEN}", text)
+
+
+@cache
+def _patterns() -> re.Pattern[str]:
+    words = "|".join(map(re.escape, secret_words()))
+    flags = "|".join(map(re.escape, secret_flags()))
+    return re.compile(
+        rf"((?:\b(?:[A-Za-z0-9]+_)*(?:{words})(?:_[A-Za-z0-9]+)*=|(?<!\S)(?:{flags})[= ])[\"']?)[^\s\"'$]+",
+        re.IGNORECASE,
+    )
 
 
 def hidden(args: Iterable[Said]) -> tuple[Said, ...]:

@@ -114,8 +114,9 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
     if operator in ("-", ":-", "=", ":="):
         return expanded(rest, line, scope, depth + 1)
     why = f"has to be set: {rest}" if operator.endswith("?") and rest else "nothing in the recipe sets it"
-    scope.leave(whole, line, why)
-    return whole
+    left = f"${{{name}}}"  # without its message, whose blanks would make several words of it
+    scope.leave(left, line, why)
+    return left
 
 
 def _closing(text: str, at: int, opens: str, closes: str) -> int | None:

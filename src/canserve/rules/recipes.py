@@ -194,6 +194,11 @@ def is_secret(variable: str) -> bool:
     return any(f"_{word}_" in name for word in _secret().texts("words"))
 
 
+def secret_words() -> tuple[str, ...]:
+    """Parts of names of such variables."""
+    return _secret().texts("words")
+
+
 def secret_flags() -> tuple[str, ...]:
     """Flags whose value should not be seen."""
     return _secret().texts("flags")

@@ -97,7 +97,8 @@ def _words(one: _Setting | None, draft: Draft) -> tuple[Said, ...]:
     if one is None:
         return ()
     found: list[Said] = []
-    for word in _split(_specified(one, draft).lstrip(_PREFIX), one.line, draft):
+    text = _specified(one, draft)
+    for word in _split(text.lstrip(_PREFIX) if one.key == "ExecStart" else text, one.line, draft):
         alone = _UNBRACED.fullmatch(word.value)
         if alone and alone[1] in draft.scope.variables:
             found += _split(draft.scope.variables[alone[1]], word.line, draft)
