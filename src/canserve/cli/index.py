@@ -14,6 +14,7 @@ from canserve.units import Bytes
 
 if TYPE_CHECKING:
     from canserve.index.building import Outcome
+    from canserve.index.message_building import Gained
     from canserve.index.sources import Project
 
 SHOWN = 3
@@ -90,6 +91,7 @@ def show(projects: Iterable[Project]) -> int:
 def run(projects: Sequence[Project], into: Path | None, quiet: bool, *, fresh: bool) -> int:
     """Bring the index of these projects up to date, or make it anew; the exit code."""
     from canserve.index.building import Order, make_all
+    from canserve.index.message_building import update as update_messages
     from canserve.index.places import forget, user_folder
     from canserve.probes.build import BuildOptions
 
@@ -100,6 +102,8 @@ def run(projects: Sequence[Project], into: Path | None, quiet: bool, *, fresh: b
             for outcome in make_all(projects, BuildOptions(tell=progress), order):
                 emit(_line(outcome))
                 code = code or _code(outcome)
+            for gained in update_messages(projects, BuildOptions(tell=progress), order):
+                emit(_messages_line(gained))
         except KeyboardInterrupt:
             click.echo("stopped; the index is as it was, and the next run goes on from here", err=True)
             raise
@@ -151,3 +155,12 @@ def _line(outcome: Outcome) -> str:
         if len(found) > SHOWN:
             lines.append(f"{len(found) - SHOWN} more {kind}")
     return "".join(f"{outcome.project}: {visible(line, 300)}\n" for line in lines)
+
+
+def _messages_line(gained: Gained) -> str:
+    """One line of what `diagnose` knows of a project's messages, and one for what could not be read."""
+    from canserve.render.escape import visible
+
+    what = f"{gained.read} releases read, {gained.new} messages more" if gained.read else "nothing new"
+    lines = [what] + [f"{name} not read: {why}" for name, why in list(gained.troubles.items())[:SHOWN]]
+    return "".join(f"messages of {gained.project}: {visible(line, 300)}\n" for line in lines)

@@ -131,7 +131,7 @@ def make(project: Project, offered: Fact[tuple[File, ...]], means: Means, order:
     made = replace(shelve(project.name, rows), reader=project.made_by)
     shelf = _dated(made, before)
     if changed := absent or before is None or shelf != before:
-        _write(path, pack(shelf))
+        write(path, pack(shelf))
     journal.drop()
     odd = _odd(shelf, {row.sha256 for row in reading.rows.values()})
     return replace(outcome, shelf=shelf, path=path if changed else None, odd=odd)
@@ -230,7 +230,7 @@ def _odd(shelf: Shelf, read: set[str]) -> dict[str, str]:
     return odd
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     """The whole file or none of it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

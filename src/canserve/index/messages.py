@@ -7,16 +7,21 @@ So a line that no signature knows, and that stands without its traceback, still 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
+from canserve.engines.cpp.messages import messages as cpp_messages
 from canserve.engines.static.messages import messages, pieces
+from canserve.index.places import user_folder
 from canserve.rules.failures import Area, knowledge
 
-DATA = "messages_data/messages.zlib"
-FORM = "canserve messages 1"
+NAME = "messages.zlib"
+DATA = f"messages_data/{NAME}"
+FORM = "canserve messages 2"
+CPP = (".cpp", ".cc", ".c", ".cu", ".cuh", ".h", ".hpp")
 MIN_CONSTANT = 24
 """Letters of a template that are not filled in, below which it says too little to be recognised by."""
 _MAX_UNPACKED = 32 << 20
@@ -49,12 +54,15 @@ class Origin:
         return f"{message.file}:{message.line} ({message.engine} {message.first} to {message.last})"
 
 
-def read_release(paths: Mapping[str, str], areas: Sequence[Area]) -> Iterable[tuple[str, int, str]]:
-    """File, line and template of everything that is raised in the areas of one release."""
-    for path, text in paths.items():
-        for message in messages(text) if any(area_holds(area, path) for area in areas) else ():
-            if message.level == "raise" and telling(message.template):
-                yield path, message.line, message.template
+def read_file(path: str, text: str) -> tuple[tuple[int, str], ...]:
+    """Line and template of everything that one source file raises; of C++ also what it logs as an error."""
+    if path.endswith(CPP):
+        return tuple((each.line, each.template) for each in cpp_messages(text) if telling(each.template))
+    return tuple(
+        (each.line, each.template)
+        for each in messages(text)
+        if each.level == "raise" and telling(each.template)
+    )
 
 
 def telling(template: str) -> bool:
@@ -64,28 +72,66 @@ def telling(template: str) -> bool:
 
 def area_holds(area: Area, path: str) -> bool:
     """Whether a source file is in an area; ``*`` stands for anything."""
+    return named_in(area, path) is not None
+
+
+def named_in(area: Area, path: str) -> str | None:
+    """A source file as the area names it, without the folders around; None: it is not in it."""
     from fnmatch import fnmatchcase
 
-    return any(fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}") for pattern in area.files)
+    parts = path.split("/")
+    for pattern in area.files:
+        if fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}"):
+            below = ("/".join(parts[at:]) for at in range(len(parts)))
+            return next(name for name in below if fnmatchcase(name, pattern))
+    return None
 
 
-def packed(found: Iterable[Message]) -> bytes:
-    """The catalogue as it is shipped."""
+class Catalogue:
+    """What is raised where, release by release, oldest first."""
+
+    def __init__(self, found: Iterable[Message]) -> None:
+        self._known = {(each.engine, each.file, each.template): each for each in found}
+
+    def add(self, engine: str, version: str, said: Iterable[tuple[str, int, str]]) -> None:
+        """File, line and template of everything that one release raises."""
+        for file, line, template in said:
+            key = (engine, file, template)
+            first = self._known[key].first if key in self._known else version
+            self._known[key] = Message(engine, file, line, first, version, template)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All of them."""
+        return tuple(self._known.values())
+
+
+def packed(found: Iterable[Message], built: str) -> bytes:
+    """The catalogue as it is shipped. ``built``: the day, ISO 8601."""
     rows = ["\t".join((m.engine, m.file, str(m.line), m.first, m.last, m.template)) for m in found]
-    return zlib.compress("\n".join([FORM, *sorted(rows)]).encode(), 9)
+    return zlib.compress("\n".join([f"{FORM}\t{built}", *sorted(rows)]).encode(), 9)
 
 
-def unpacked(data: bytes) -> tuple[Message, ...]:
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A catalogue from its file."""
+
+    built: str
+    messages: tuple[Message, ...]
+
+
+def unpacked(data: bytes) -> Unpacked:
     """A catalogue from its bytes. Raises ValueError: damaged, or of another form."""
     unpack = zlib.decompressobj()
     try:
         text = unpack.decompress(data, _MAX_UNPACKED).decode("utf-8", "replace")
     except zlib.error as error:
         raise ValueError(f"the message catalogue is damaged: {error}") from error
-    form, *rows = text.split("\n")
+    head, *rows = text.split("\n")
+    form, _, built = head.partition("\t")
     if form != FORM or not unpack.eof:
         raise ValueError("the message catalogue is of another form")
-    return tuple(_message(row) for row in rows)
+    return Unpacked(built, tuple(map(_message, rows)))
 
 
 def _message(row: str) -> Message:
@@ -94,15 +140,31 @@ def _message(row: str) -> Message:
 
 
 @cache
-def shipped() -> tuple[Message, ...]:
+def shipped() -> Unpacked:
     """The catalogue of this package."""
     return unpacked((files(__package__) / DATA).read_bytes())
 
 
-def origin(text: str, catalogue: Sequence[Message] | None = None) -> Origin | None:
+@cache
+def catalogue() -> Unpacked:
+    """The later one of what is shipped and what `canserve index update` wrote into the user's folder."""
+    return read_from(user_folder()) or shipped()
+
+
+def read_from(folder: Path) -> Unpacked | None:
+    """The catalogue of a folder; None where there is none that is later than what is shipped and can be read."""
+    try:
+        with (folder / NAME).open("rb") as file:
+            found = unpacked(file.read(_MAX_UNPACKED))
+    except (OSError, ValueError):  # what is damaged is written anew
+        return None
+    return found if found.built >= shipped().built else None
+
+
+def origin(text: str, known: Sequence[Message] | None = None) -> Origin | None:
     """Where a line was raised: the message whose constant parts it holds, the longest where there are several."""
     best, length = None, 0
-    for message in shipped() if catalogue is None else catalogue:
+    for message in catalogue().messages if known is None else known:
         constant = sum(map(len, pieces(message.template)))
         if constant > length and _fits(text, message.template):
             best, length = message, constant
