@@ -85,10 +85,10 @@ class Doing:
         nodes = {node.name: node for node in it.nodes}
         return Hands(one.run, nodes, self.journal, tell=self.tell, stop=stop)
 
-    def say(self, it: Prepared, what: str, said: str) -> None:
-        """A line of the story."""
-        run = it.deployment.run
-        self.journal.tell(Event(self.story or run, run, now(), what, said))
+    def say(self, it: Prepared, what: str, *said: str) -> None:
+        """A line of the story, or several of one moment."""
+        run, when = it.deployment.run, now()
+        self.journal.tell(*(Event(self.story or run, run, when, what, each) for each in said))
 
 
 def up(it: Prepared, doing: Doing) -> UpReport:
@@ -140,9 +140,12 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
 def _shown(it: Prepared, doing: Doing, outlook: Outlook) -> None:
     """To whoever watches, and every phase into the journal."""
     doing.show(outlook)
-    for stage in outlook.changed:
-        if stage.rank is not None and stage.phase != PENDING:
-            doing.say(it, "phase", f"{stage.who} on {stage.machine}: {stage.words}, after {outlook.at:.0f} s")
+    told = [
+        f"{stage.who} on {stage.machine}: {stage.words}, after {outlook.at:.0f} s"
+        for stage in outlook.changed
+        if stage.rank is not None and stage.phase != PENDING
+    ]
+    doing.say(it, "phase", *told)
 
 
 def carry_step(it: Carry, targets: Sequence[str]) -> Step:

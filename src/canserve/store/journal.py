@@ -164,11 +164,11 @@ class Journal:
             (when, status, kept, number),
         )
 
-    def tell(self, event: Event) -> None:
-        """Something has happened."""
+    def tell(self, *events: Event) -> None:
+        """Something has happened, or several things at once."""
         sql = "INSERT INTO events (story, run, at, what, said) VALUES (?, ?, ?, ?, ?)"
-        said = redacted(event.said)[:EXCERPT]
-        self._do(sql, (event.story, event.run, event.at, event.what, said))
+        rows = [(one.story, one.run, one.at, one.what, redacted(one.said)[:EXCERPT]) for one in events]
+        self._all_of([_Line(sql, row) for row in rows])
 
     def events(self, story: str) -> tuple[Event, ...]:
         """What happened in a story, in order."""
@@ -211,13 +211,17 @@ class Journal:
         A disk takes tens of milliseconds for that, however much there is; a thousand machines have thousands of steps.
         """
         mine = _Line(sql, tuple(values))
-        self._waiting.append(mine)
-        with self._lock:
-            if not mine.done:
-                self._write([self._waiting.popleft() for _ in range(len(self._waiting))])
-        if mine.error is not None:
-            raise mine.error
+        self._all_of([mine])
         return mine.row
+
+    def _all_of(self, mine: Sequence[_Line]) -> None:
+        self._waiting.extend(mine)
+        with self._lock:
+            if not all(line.done for line in mine):
+                self._write([self._waiting.popleft() for _ in range(len(self._waiting))])
+        for line in mine:
+            if line.error is not None:
+                raise line.error
 
     def _write(self, lines: Sequence[_Line]) -> None:
         """All in one transaction; of one that is refused nothing is written."""

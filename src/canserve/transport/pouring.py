@@ -7,12 +7,14 @@ import secrets
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
 from canserve.commands import ssh
+from canserve.transport.links import LINKS
 from canserve.transport.reach import Limits, control_socket
 
 _PIECE = 1 << 16
@@ -28,6 +30,12 @@ class PourError(OSError):
 def poured(route: ssh.Route | None, argv: Sequence[str], seconds: float) -> Iterator[Poured]:
     """Run a command that only reads, here (no route) or over ssh. Raises PourError; reading ends after ``seconds``."""
     mark = secrets.token_hex(16)
+    if route is not None and (link := LINKS.of(route.destination)) is not None:
+        with tempfile.TemporaryFile() as file:
+            file.write(f"{mark}\n".encode() + link.pour(route.destination, argv))
+            file.seek(0)
+            yield Poured(file, mark, lambda: None)
+        return
     script = f"main() {{\nprintf '%s\\n' {mark}\nexec {shlex.join(argv)} </dev/null 2>/dev/null\n}}\nmain\n"
     way = ("/bin/sh",) if route is None else ssh.shell(route, Limits().connect, control_socket())
     try:

@@ -20,6 +20,7 @@ from pathlib import Path
 from canserve.commands import ssh
 from canserve.facts import Cause, Evidence, Missing
 from canserve.transport.frames import Answer, Output, Section, compose, understand
+from canserve.transport.links import LINKS
 from canserve.transport.refusal import refusal
 from canserve.transport.running import MAX_OUTPUT, Ran, run
 
@@ -129,7 +130,8 @@ def look_there(
     """Run the sections on a machine over ssh. Never raises for what the network or the machine does."""
     limits = limits or Limits()
     end = time.monotonic() + limits.whole
-    told = _settings(route)
+    link = LINKS.of(route.destination)
+    told = _settings(route) if link is None else _Settings(route.destination, (), shares=True)
     if isinstance(told, OSError):
         return _no_program(subject, "ssh", told)
     jumps = route.through or told.jumps
@@ -145,7 +147,8 @@ def look_there(
         try:
             with _started(way, socket is not None, watch):
                 left = max(end - time.monotonic(), limits.connect + 2.0)
-                ran = run(argv, compose(sections, marker), left, watch, limits.output)
+                start = run if link is None else link.run
+                ran = start(argv, compose(sections, marker), left, watch, limits.output)
         except OSError as error:
             return _no_program(subject, "ssh", error)
         seen = understand(ran.out, sections, marker)
@@ -202,6 +205,8 @@ def _sshds(route: ssh.Route, jumps: Sequence[str]) -> Iterator[str]:
 @cache
 def _sshd(jump: ssh.Route) -> str:
     """Asked once for all machines behind it."""
+    if LINKS.of(jump.destination) is not None:
+        return jump.destination
     told = _settings(jump)
     return jump.destination if isinstance(told, OSError) else told.sshd
 
