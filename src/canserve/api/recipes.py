@@ -10,6 +10,7 @@ from pathlib import Path
 
 from canserve.api import Options, SpecError, read_wish
 from canserve.api.planning import Asked
+from canserve.api.wished import UpWishes, completed
 from canserve.layout import Fixed
 from canserve.plan.export import carrying
 from canserve.plan.export.exported import Exported
@@ -198,6 +199,41 @@ def asked_with(asked: Asked, options: Options, it: Loaded) -> tuple[Asked, Optio
         recipe = replace(recipe, notes=(*recipe.notes, f"a plan writes for itself: {', '.join(left)}"))
     asked = replace(asked, on=on, builds=builds_of(it, asked.builds, on), wishes=wishes)
     return asked, replace(options, recipe=recipe)
+
+
+def up_with(
+    what: str | None, wishes: UpWishes, options: Options, it: Loaded
+) -> tuple[str, UpWishes, Options]:
+    """What ``up`` starts, with what the recipe says of it: an export as it is, else what is planned of its words.
+
+    Values of secrets are not kept: their variables are expected of the logins there. Raises SpecError.
+    """
+    recipe = it.recipe
+    if it.exported is not None and recipe.name != STDIN and what is None:
+        return recipe.name, completed(recipe.name, wishes), options
+    model = model_of(recipe, what)
+    asked, options = asked_with(wishes.asked or Asked(()), options, it)
+    said = {name: each.value for name, each in recipe.environment.items()}
+    left = {one.where for one in recipe.open}
+    plain = tuple(f"{n}={v}" for n, v in said.items() if v != HIDDEN and n not in left)
+    hidden = tuple(name for name, value in said.items() if value == HIDDEN)
+    mounts = tuple(
+        f"{each.source}:{each.target}:{'ro' if each.readonly else 'rw'}"
+        for each in recipe.mounts
+        if each.source.startswith("/") and each.target.startswith("/")
+    )
+    return (
+        model,
+        replace(
+            wishes,
+            on=wishes.on or asked.on,
+            asked=asked,
+            mounts=wishes.mounts or mounts,
+            environment=(*plain, *wishes.environment),
+            secrets=tuple(dict.fromkeys((*hidden, *wishes.secrets))),
+        ),
+        options,
+    )
 
 
 def wishes_with(wishes: Wishes, it: Loaded) -> tuple[Wishes, tuple[str, ...]]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli import recipe as recipes
 from canserve.cli.live import Live
 from canserve.cli.output import UNKNOWN, emit, format_option, look, quiet_option
 from canserve.cli.plan import tokens
 
 if TYPE_CHECKING:
+    from canserve.api import Options
     from canserve.api.wished import UpWishes
     from canserve.render.run_shapes import UpShape
 
@@ -27,7 +29,8 @@ def state_option(function: Any) -> Any:
 
 
 @click.command("up")
-@click.argument("what", metavar="PLAN|MODEL")
+@click.argument("what", metavar="PLAN|MODEL", required=False)
+@recipes.recipe_options
 @click.option("-m", "--on", "on", multiple=True, metavar="MACHINE", help="A machine, or a cluster file.")
 @click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="For a MODEL: a build.")
 @click.option(
@@ -103,6 +106,7 @@ def command(**chosen: Any) -> int:
     \b
     canserve up plan.json --on cluster.toml --dry-run
     canserve up plan.json --on cluster.toml
+    canserve up --recipe recipe.yaml --on spark-1 --on spark-2 --dry-run
     canserve up /models/Qwen3-8B --on spark-1 --build docker-daemon:vllm/vllm-openai:latest@spark-1
 
     Exit codes: 0 it answers, 1 it failed or stands still, 3 it is still starting, 2 usage, 4 canserve itself failed.
@@ -114,7 +118,9 @@ def command(**chosen: Any) -> int:
 class Wanted:
     """The options of one call."""
 
-    what: str
+    what: str | None
+    recipes: tuple[str, ...]
+    part: str | None
     on: tuple[str, ...]
     builds: tuple[str, ...]
     inside: str | None
@@ -146,17 +152,16 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options
     from canserve.api.deploying import Doing
     from canserve.api.falling_back import Manner, bring_up, first
-    from canserve.api.wished import candidate_plans, completed
+    from canserve.api.wished import candidate_plans
     from canserve.cli.interrupts import interrupts
     from canserve.probes.live import routes
     from canserve.render.run_structure import story_output, up_output
     from canserve.store.journal import journal
 
     how = Manner(wanted.tries, not wanted.no_distribute)
-    wishes = completed(wanted.what, _wishes(wanted))
     with Live(wanted.quiet) as progress:
-        options = Options(progress=progress)
-        plans = candidate_plans(wanted.what, wishes, options)
+        what, wishes, options = _asked(wanted, Options(progress=progress))
+        plans = candidate_plans(what, wishes, options)
         if wanted.dry_run:
             prepared = first(plans, wishes, options, how)
             emit(_rendered(up_output(prepared, routes(prepared.nodes), None), wanted))
@@ -171,6 +176,20 @@ def run(wanted: Wanted) -> int:
     report = story.report
     emit(_rendered(story_output(story, routes(report.prepared.nodes)), wanted))
     return CODES[report.state]
+
+
+def _asked(wanted: Wanted, options: Options) -> tuple[str, UpWishes, Options]:
+    """What is to be started, and how: as it is named, or as a recipe says it."""
+    from canserve.api.wished import completed
+
+    loaded = recipes.read(wanted.recipes, wanted.part)
+    if loaded is not None:
+        from canserve.api.recipes import up_with
+
+        return up_with(wanted.what, _wishes(wanted), options, loaded)
+    if wanted.what is None:
+        raise click.UsageError("Missing argument 'PLAN|MODEL'.")
+    return wanted.what, completed(wanted.what, _wishes(wanted)), options
 
 
 def _wishes(wanted: Wanted) -> UpWishes:
