@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from canserve.api.deploying import prepare
+from canserve.api.phases import phases_of
+from canserve.api.running import Found
 from canserve.api.watching import awaited
 from canserve.api.wished import UpWishes
 from canserve.plan.steps.stopping import stopping
-from canserve.run.awaiting import Awaited
+from canserve.run.awaiting import Awaited, look_at
 from canserve.run.executing import Hands, Stop, carry_out
-from canserve.store.journal import Journal
+from canserve.store.journal import Entry, Journal
 from canserve.subjects.launch import Process
 from canserve.subjects.outcome import Outcome
 from canserve.subjects.progress import Outlook
@@ -163,6 +165,30 @@ def test_phases_until_it_answers(start: Start) -> None:
         stage.words for outlook in start.outlooks for stage in outlook.stages if stage.phase == "loading"
     }
     assert len(counts & {f"weights {done} of 4" for done in range(5)}) >= 2, counts
+
+
+def test_status_says_how_far_each_rank_has_come(start: Start) -> None:
+    bar = f"say {LOADING.format(percent=75, done=3)}"
+    start.begin(
+        [*said(*ENGINE, joining(0, 2), JOINED.format(rank=0, world=2, pid=3)), bar],
+        said(*ENGINE, joining(1, 2)),
+    )
+    one = start.it.deployment
+    told = {
+        "engine": one.engine,
+        "processes": [{"host": each.host, "ranks": each.ranks} for each in one.processes],
+    }
+    found = Found(
+        one.run, Entry(one.run, "", "up", "", None, told), start.it.nodes, start.it.machines, "process", one.state, "",
+        look_at(one, start.it.nodes),
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while (phases := phases_of((found,))[one.run]) != {
+        0: ("rank 0: weights 3 of 4",),
+        1: ("rank 1: ranks joining",),
+    }:
+        assert time.monotonic() < end, phases
+        time.sleep(0.2)
 
 
 def test_a_port_that_answers_with_an_error_is_not_ready(start: Start) -> None:

@@ -37,15 +37,16 @@ class Live(Progress):
 
     def _draw(self, message: str, turn: int) -> None:
         outlook = self._outlook
-        self._clear()
         if outlook is None:
+            self._clear()
             super()._draw(message, turn)
             return
         from canserve.render.progress import live_lines
 
         size = shutil.get_terminal_size()
         lines = live_lines(outlook, size.columns, max(size.lines - 3, 2))
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        sys.stderr.write(f"\r{up}" + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J")
         self._drawn = len(lines)
         super()._draw("waiting until it answers", turn)
 

@@ -32,6 +32,7 @@ def command(**chosen: Any) -> int:
 
     Exit codes: 0 all run, 1 something ended or is gone, 3 something could not be seen, 2 usage, 4 canserve failed.
     """
+    from canserve.api.phases import phases_of
     from canserve.api.running import Sought, status
     from canserve.render.run_structure import status_output
     from canserve.store.journal import journal
@@ -39,12 +40,12 @@ def command(**chosen: Any) -> int:
     with Progress(chosen["quiet"]), journal() as kept:
         programs = ("podman",) if chosen["podman"] else ()
         found = status(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
-        stories = {}
+        phases, stories = phases_of(found), {}
         if chosen["form"] == "html":
             from canserve.api.story import story
 
             stories = {one.run: story(one.run, kept) for one in found}
-    shape = status_output(found)
+    shape = status_output(found, phases)
     if chosen["form"] == "json":
         from canserve.render.structure import to_json
 

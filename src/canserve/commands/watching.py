@@ -67,6 +67,18 @@ def container_log(program: str, name: str, since: str | None, limit: int) -> str
     return _CONTAINER_LOG.format(program=program, name=shlex.quote(name), since=given, limit=limit)
 
 
+def detached_ends(folder: str, begin: int, end: int) -> str:
+    """The beginning and the end of what a process that runs in no container wrote."""
+    log = shlex.quote(f"{folder}/log")
+    return f"[ -f {log} ] || exit 3\nhead -c {begin} -- {log}; echo\ntail -c +{begin + 1} -- {log} | tail -c {end}"
+
+
+def container_ends(program: str, name: str, begin: int, end: int) -> str:
+    """The same of a container: its last lines."""
+    logs, quoted = f"within 15 {program} logs", shlex.quote(name)
+    return f"{logs} {quoted} 2>&1 | head -c {begin}; echo\n{logs} --tail 200 {quoted} 2>&1 | tail -c {end}"
+
+
 def detached_root(number: int, folder: str) -> str:
     """Adds the first process of a session to those that are counted."""
     return _DETACHED_ROOT.format(number=number, pid=shlex.quote(f"{folder}/pid"))

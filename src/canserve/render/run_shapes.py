@@ -33,6 +33,9 @@ class RunningShape:
     alive: Annotated[bool | None, "null: could not be seen."]
     exit: int | None
     state: str
+    phases: Annotated[
+        tuple[str, ...], "How far each of its ranks has come, as its log says; empty: it does not, or was not asked."
+    ]
     last_line: str
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from canserve.api.deploying import UpReport, carry_step
 from canserve.api.falling_back import Candidate, Story
+from canserve.api.phases import Phases
 from canserve.api.preparing import Prepared
 from canserve.api.running import DownReport, Found
 from canserve.commands import ssh
@@ -111,11 +112,11 @@ def line(step: Step, route: ssh.Route | None) -> str:
     return words if route is None else shlex.join(ssh.by_hand(route, words))
 
 
-def running_output(one: Running, ranks: str = "") -> RunningShape:
+def running_output(one: Running, ranks: str = "", phases: tuple[str, ...] = ()) -> RunningShape:
     """A process."""
     return RunningShape(
         one.process, one.ranks or ranks, one.machine, "container" if one.kind == "container" else "process",
-        one.name, one.alive, one.exit, one.state, one.last,
+        one.name, one.alive, one.exit, one.state, phases, one.last,
     )  # fmt: skip
 
 
@@ -123,12 +124,12 @@ def _left(failures: Iterable[Failure]) -> tuple[LeftShape, ...]:
     return tuple(LeftShape(each.step.machine, each.step.name, each.why) for each in failures)
 
 
-def status_output(found: Sequence[Found]) -> StatusShape:
-    """Deployments."""
-    return StatusShape(1, tuple(map(run_output, found)))
+def status_output(found: Sequence[Found], phases: Phases | None = None) -> StatusShape:
+    """Deployments. ``phases``: how far their ranks have come, where that was asked."""
+    return StatusShape(1, tuple(run_output(one, (phases or {}).get(one.run, {})) for one in found))
 
 
-def run_output(it: Found) -> RunShape:
+def run_output(it: Found, phases: Mapping[int, tuple[str, ...]] | None = None) -> RunShape:
     """A deployment."""
     told = {} if it.entry is None else it.entry.told
     where = told.get("endpoint")
@@ -144,7 +145,10 @@ def run_output(it: Found) -> RunShape:
         endpoint=f"{where[0]}:{where[1]}" if where else None,
         listens=listens[0] if listens else None,
         claims=tuple(f"{each.machine}: {claim.name}" for each in it.seen for claim in each.claims),
-        processes=tuple(running_output(one, ranks.get(one.process, "")) for one in it.running),
+        processes=tuple(
+            running_output(one, ranks.get(one.process, ""), (phases or {}).get(one.process, ()))
+            for one in it.running
+        ),
         gone=it.gone,
         troubles=tuple(LeftShape(each.machine, "look", each.trouble or "") for each in it.troubles),
     )

@@ -133,4 +133,5 @@ def _heading(page: Page, state: str, text: str) -> None:
 def _process(one: RunningShape) -> Row:
     ranks = f"rank {one.ranks}" if one.ranks else f"process {one.process}"
     last = f": {one.last_line}" if one.last_line else ""
-    return Row(f"{one.state}{last}", (Cell(ranks, 12), Cell(one.machine, 12)), indent=2)
+    phases = f" ({'; '.join(one.phases)})" if one.phases else ""
+    return Row(f"{one.state}{phases}{last}", (Cell(ranks, 12), Cell(one.machine, 12)), indent=2)

@@ -10,8 +10,8 @@ WORDS: Mapping[str, str] = {
     PENDING: "not there yet",
     UP: "process up",
     "launched": "engine process",
-    "configured": "engine process, model read",
-    "engine": "engine process, engine made",
+    "configured": "config read",
+    "engine": "engine made",
     "connecting": "ranks joining",
     "met": "ranks joined",
     "joined": "communicator ready",
@@ -75,6 +75,10 @@ class Counters:
     processes: int = 0
 
 
+_KILLED = frozenset((128 + 9, 128 + 15))
+"""As shells and container engines count SIGKILL and SIGTERM; who aborts (SIGABRT) does so itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One process of a deployment at one moment."""
@@ -89,10 +93,17 @@ class Sample:
     """None: it could not be seen whether it is."""
     state: str = ""
     """How it ended, in words."""
+    code: int | None = None
+    """Status with which it ended; None: it has not, or nobody knows."""
     told: Told = field(default_factory=Told)
     counters: Counters | None = None
     speaks: bool = True
     """Whether its log tells phases; one that only joins machines, or works for another, has none."""
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was ended from outside: by the kernel for want of memory, or by somebody."""
+        return self.alive is False and (self.code in _KILLED or self.state.startswith("killed"))
     lasting: Mapping[int, str] | None = None
     """Below it: processes that live as long as it does, by number, with their titles; None: not all were seen."""
 

@@ -1,0 +1,34 @@
+"""``status``: how far every rank has come, as its log says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from canserve.api.diagnosing import shipped_matcher
+from canserve.api.running import Found
+from canserve.run.phases import Source, phases
+
+Phases = Mapping[str, Mapping[int, tuple[str, ...]]]
+"""By run and process: ``rank 0: ready``."""
+
+
+def phases_of(found: Sequence[Found]) -> Phases:
+    """Of every deployment whose engine is known. Only looks; a log that cannot be read tells nothing."""
+    return {one.run: phases(one.nodes, tuple(_sources(one)), shipped_matcher()) for one in found}
+
+
+def _sources(it: Found) -> Iterator[Source]:
+    told = it.entry.told if it.entry is not None else {}
+    engine = told.get("engine")
+    processes = told.get("processes", ())
+    for one in it.running:
+        ranks = _ranks(one.ranks) or (
+            tuple(processes[one.process]["ranks"]) if one.process < len(processes) else ()
+        )
+        if engine and ranks:
+            yield Source(one, engine, ranks, it.program or "docker")
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    return tuple(map(int, words)) if all(word.isdecimal() and len(word) < 7 for word in words) else ()
