@@ -180,10 +180,16 @@ def wanted(model: Model, wish: Wish, machines: Sequence[Machine] = ()) -> Want:
         quantization=frozenset(methods),
         flags=bool(wish.flags),
         attention=any(_value(machine.vendor, "nvidia") == "nvidia" for machine in machines),
+        moe=_names_moe(wish),
         vendors=any(_value(machine.vendor, "nvidia") != "nvidia" for machine in machines),
         gpu_code=bool(machines),
         stack=bool(machines),
     )
+
+
+def _names_moe(wish: Wish) -> bool:
+    """Whether kernels for fused experts are named."""
+    return any("moe" in flag and "backend" in flag for flag in wish.flags)
 
 
 def _stands_for(model_type: str) -> set[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -20,6 +21,9 @@ from canserve.subjects.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from canserve.api.running import Found
+
+
+_ANNOUNCED = "terminate called after throwing"
 
 
 def _silent(message: str) -> None:
@@ -82,10 +86,18 @@ def diagnose_run(found: Found, *, progress: Callable[[str], None] | None = None)
 def judged(readings: Sequence[Reading], rows: Knowledge) -> Diagnosis:
     """From what was read to the answer."""
     for reading in readings:
-        reading.events = [_located(event, rows) for event in reading.events]
+        reading.events = [_located(event, rows) for event in _said_once(reading.events)]
         if not reading.events and reading.lines <= LAST_LINES:
             reading.events = [event for line in reading.tail if (event := _located(Event(line), rows)).area]
     return judge(readings, rows)
+
+
+def _said_once(events: Sequence[Event]) -> Iterator[Event]:
+    """Without the lines that only announce what the next one says: C++ tells of an exception in two."""
+    for event, after in zip_longest(events, events[1:]):
+        announced = event.signature is None and event.line.text.startswith(_ANNOUNCED)
+        if not (announced and after is not None and after.line.text.lstrip().startswith("what():")):
+            yield event
 
 
 def _located(event: Event, rows: Knowledge) -> Event:

@@ -33,7 +33,7 @@ GATES = (REGISTERED, MODULE_PRESENT, PARSABLE, SATISFIED, REMOTE)
 NEVER = frozenset(
     {
         "attention_backends", "draft_classes", "engine_flags", "flag_syntax", "flags", "gguf_projectors",
-        "gguf_types", "gguf_vocabularies", "kv_cache_dtypes", "kv_cache_engines", "launchers",
+        "gguf_types", "gguf_vocabularies", "kv_cache_dtypes", "kv_cache_engines", "launchers", "moe_backends",
         "reasoning_parsers", "requires", "speculative", "tool_parsers", "vendor_quantization",
     }
 )  # fmt: skip

@@ -18,6 +18,7 @@ from canserve.subjects.build import (
     Flag,
     FlagSyntax,
     GgufVocabularies,
+    MoeBackend,
     Site,
     Stack,
     Taker,
@@ -166,6 +167,7 @@ class BuildFactsShape:
     flag_details: Fact[Mapping[str, Flag]]
     flag_syntax: Fact[FlagSyntax]
     attention_backends: Fact[Mapping[str, AttentionBackend]]
+    moe_backends: Annotated[Fact[tuple[MoeBackend, ...]], "Kernels of fused experts by the names that a flag takes."]
     launchers: Fact[tuple[str, ...]]
     load_formats: Fact[tuple[str, ...]]
     gguf_architectures: Fact[Mapping[str, Site] | None]

@@ -83,6 +83,7 @@ def _facts(build: Build) -> BuildFactsShape:
         flag_details=build.flags,
         flag_syntax=build.flag_syntax,
         attention_backends=build.attention_backends,
+        moe_backends=build.moe_backends,
         launchers=build.launchers,
         load_formats=build.load_formats,
         gguf_architectures=build.gguf_architectures,

@@ -33,6 +33,7 @@ __all__ = [
     "Identity",
     "Import",
     "ModelClass",
+    "MoeBackend",
     "Plain",
     "QuantMethod",
     "Registered",
@@ -65,6 +66,8 @@ class Want:
     """Command line flags and what they may name (parsers, draft models, launchers), in large files."""
     attention: bool = False
     """Attention back ends with their capability rules, spread over many files."""
+    moe: bool = False
+    """Kernels of fused experts by name, with their rules; read where one is named."""
     vendors: bool = False
     """What may run on accelerators of other vendors than the build's own platform."""
     gpu_code: bool = False
@@ -267,6 +270,22 @@ class AttentionBackend:
     """Capability (times ten) -> whether the build considers it there where none is asked for; None: at run time."""
 
 
+@dataclass(frozen=True, slots=True)
+class MoeBackend:
+    """A name of kernels for fused experts, as one oracle of the build takes it."""
+
+    name: str
+    """Empty: nothing is known of the names that it takes."""
+    oracle: str
+    """What chooses the kernels: one for each kind of quantized experts."""
+    methods: frozenset[str]
+    """Quantization methods that ask this oracle; the empty name: without quantization."""
+    classes: tuple[str, ...]
+    runs: Mapping[int, bool | None]
+    """Compute capability (times ten) -> whether a kernel says that it runs there; None: it asks for more."""
+    at: Site
+
+
 TRAITS = ("mla", "sparse", "sinks", "sliding")
 """Latent attention, an indexer's choice of tokens, learned sinks, and a window: two of them must agree with the model
 (``mla``, ``sparse``), the others must be there where the model has them."""
@@ -352,6 +371,7 @@ class Build:
     flags: Fact[Mapping[str, Flag]] = NOT_ASKED
     flag_syntax: Fact[FlagSyntax] = NOT_ASKED
     attention_backends: Fact[Mapping[str, AttentionBackend]] = NOT_ASKED
+    moe_backends: Fact[tuple[MoeBackend, ...]] = NOT_ASKED
     launchers: Fact[tuple[str, ...]] = NOT_ASKED
     """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun`` ... those it can start with."""
     load_formats: Fact[tuple[str, ...]] = NOT_ASKED

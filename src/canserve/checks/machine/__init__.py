@@ -14,6 +14,7 @@ from canserve.checks.machine.environment import ENVIRONMENT
 from canserve.checks.machine.gpu_code import GPU_CODE
 from canserve.checks.machine.jit_toolchain import JIT_TOOLCHAIN
 from canserve.checks.machine.libc import LIBC
+from canserve.checks.machine.moe_backend import MOE_BACKEND
 from canserve.checks.machine.triton_compiler import TRITON_COMPILER
 from canserve.checks.machine.vendor import VENDOR
 
@@ -29,6 +30,7 @@ CHECKS = (
     COLLECTIVE_LOADS,
     CAPABILITY,
     ATTENTION,
+    MOE_BACKEND,
     ENTRYPOINT,
     ENVIRONMENT,
     NOT_BROKEN,

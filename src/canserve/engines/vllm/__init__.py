@@ -22,6 +22,7 @@ from canserve.engines.vllm.drafts import draft_classes
 from canserve.engines.vllm.fallback import read_fallback
 from canserve.engines.vllm.flag_syntax import flag_syntax as read_flag_syntax
 from canserve.engines.vllm.flags import read_flags
+from canserve.engines.vllm.moe import read_moe
 from canserve.engines.vllm.parsers import REASONING, TOOLS, read_parsers
 from canserve.engines.vllm.plan import first_round, second_round
 from canserve.engines.vllm.quantization import read_quantization, read_vendors
@@ -97,6 +98,7 @@ class VLLM:
             vendor_quantization=read_vendors(reading) if want.vendors else NOT_ASKED,
             kv_cache_dtypes=read_cache_types(reading),
             attention_backends=read_attention(reading) if want.attention else NOT_ASKED,
+            moe_backends=read_moe(reading) if want.moe else NOT_ASKED,
             load_formats=read_load_formats(reading),
             gguf_architectures=read_gguf(methods),
         )

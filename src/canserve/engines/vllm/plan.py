@@ -17,6 +17,7 @@ from canserve.engines.vllm import (
     fallback,
     flag_syntax,
     flags,
+    moe,
     parsers,
     quantization,
     serving,
@@ -103,6 +104,8 @@ def first_round(reading: Reading, want: Want) -> list[str]:
         paths += [path for folder in CORE for path in sources.under(folder) if path.count("/") <= DEEP]
     if want.vendors:
         paths += [f"vllm/platforms/{platform}.py" for platform in quantization.VENDORS]
+    if want.moe:
+        paths += moe.moe_files(reading)
     if want.attention:
         paths += [
             *attention.FILES,
