@@ -98,7 +98,7 @@ def test_one_host_in_a_container() -> None:
         "serve /m --port 8001"
     }
     assert short(starting(it)) == [
-        "0 a place", "0 a claim", "0 a claim", "0 a audit", "0 a port-free", "0 a image-held", "0 a secrets", "1 a start 0",
+        "0 a place", "0 a claim", "0 a claim", "0 a describe", "0 a audit", "0 a port-free", "0 a image-held", "0 a secrets", "1 a start 0",
     ]  # fmt: skip
     assert endpoint(it) == ("a", 8001)
 
@@ -109,7 +109,7 @@ def test_one_host_from_an_environment() -> None:
     assert argv[:6] == ("env", "CANSERVE_RUN=r1.", "A=b c", "setsid", "--fork", "sh")
     assert argv[8:] == ("/s/r1/0", "/srv/venv/bin", "/srv/venv/bin/vllm", "serve", "/m")
     assert short(starting(it)) == [
-        "0 a place", "0 a claim", "0 a claim", "0 a audit", "0 a port-free", "0 a program-held", "0 a folder", "1 a folder",
+        "0 a place", "0 a claim", "0 a claim", "0 a describe", "0 a audit", "0 a port-free", "0 a program-held", "0 a folder", "1 a folder",
         "1 a start 0",
     ]  # fmt: skip
     held = next(step.argv for step in starting(it) if step.name == "program-held")

@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from canserve.api import Options, SpecError
+from canserve.api.described import as_told, described
 from canserve.api.preparing import operator
-from canserve.api.sites import from_kept, kept, named
+from canserve.api.sites import from_kept, named
 from canserve.commands.ssh import Route
 from canserve.plan.steps.step import Step
 from canserve.plan.steps.stopping import stopping
@@ -21,6 +22,7 @@ from canserve.store.journal import Entry, Journal
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import PROCESS, STATE, Running, Seen
 
+NOT_NAMED = "it holds something of it, and was not named"
 OPEN = ("starting", "up", "kept", "stopping", "left")
 """States of the journal in which something may be on machines."""
 
@@ -53,6 +55,8 @@ class Found:
     state: str
     operator: str
     seen: tuple[Seen, ...]
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """What its machines say of it, in the form of the journal."""
 
     @property
     def running(self) -> tuple[Running, ...]:
@@ -63,12 +67,15 @@ class Found:
     @property
     def gone(self) -> tuple[int, ...]:
         """Processes that were started, and of which nothing is there any more."""
-        if self.entry is None:
-            return ()
         there = {one.process for one in self.running}
         unseen = {each.machine for each in self.seen if each.trouble is not None}
-        told = self.entry.told["processes"]
+        told = self.told.get("processes", ())
         return tuple(n for n, one in enumerate(told) if n not in there and one["host"] not in unseen)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What is known of it: by this journal, or else by what its machines say; empty where neither does."""
+        return self.entry.told if self.entry is not None else self.described
 
     @property
     def troubles(self) -> tuple[Seen, ...]:
@@ -126,9 +133,24 @@ def _on_machines(sought: Sought, journal: Journal, options: Options) -> tuple[Fo
     runs = dict.fromkeys(
         [claim.run for each in seen for claim in each.claims]
         + [one.run for each in seen for one in each.running]
+        + [one.run for each in seen for one in each.described]
         + ([sought.run] if sought.run else [])
     )
-    return tuple(_found(run, entries.get(run), nodes, state, seen) for run in runs)
+    found = (_found(run, entries.get(run), nodes, state, seen) for run in runs)
+    return tuple(_asked(one, state) for one in found)
+
+
+def _asked(it: Found, state: str) -> Found:
+    """With a look at the port where it answers, which is known only now."""
+    where = it.told.get("endpoint")
+    if where is None or where[0] not in it.held:
+        return it
+    port = int(where[1])
+    (seen,) = look_for(it.nodes, Question(state, it.run, (), (port,)), (where[0],))
+    if seen.trouble is not None:
+        return it
+    mine = (replace(each, ports=seen.ports) if each.machine == where[0] else each for each in it.seen)
+    return replace(it, seen=tuple(mine))
 
 
 def _found(run: str, entry: Entry | None, nodes: tuple[Node, ...], state: str, seen: Sequence[Seen]) -> Found:
@@ -139,9 +161,14 @@ def _found(run: str, entry: Entry | None, nodes: tuple[Node, ...], state: str, s
         program = PROCESS if running[0].kind == "process" else "docker"
     who = next((claim.operator for claim in claims), "")
     mine = tuple(_only(run, program, each) for each in seen)
-    mine = tuple(each for each in mine if each.claims or each.running or each.trouble is not None)
+    mine = tuple(each for each in mine if each.claims or each.running or each.described or each.trouble)
     held = tuple(each.machine for each in mine)
-    return Found(run, entry, nodes, held, program, state, who, mine)
+    told = described(run, state, nodes, mine)
+    if told:
+        program, who = program or told["program"], who or told["operator"]
+        unnamed = (name for name in told["held"] if name not in held)
+        mine += tuple(Seen(name, trouble=NOT_NAMED, hint="name it with --on") for name in unnamed)
+    return Found(run, entry, nodes, held, program, state, who, mine, told)
 
 
 def _only(run: str, program: str | None, seen: Seen) -> Seen:
@@ -150,6 +177,7 @@ def _only(run: str, program: str | None, seen: Seen) -> Seen:
         seen,
         claims=tuple(claim for claim in seen.claims if claim.run == run),
         running=tuple(one for one in seen.running if one.run == run),
+        described=tuple(one for one in seen.described if one.run == run),
         trouble=seen.trouble or (None if program == PROCESS else seen.engine_trouble),
     )
 
@@ -189,7 +217,7 @@ def down(sought: Sought, journal: Journal, how: Downing, options: Options | None
     """
     found = _one(status(sought, journal, options))
     ways = routes(found.nodes)
-    there = any(each.claims or each.running for each in found.seen)
+    there = any(each.claims or each.running or each.described for each in found.seen)
     if not there and not found.troubles:
         _settle(journal, found, "down")
         return DownReport(found.run, found.held, (), (), nothing=True, ways=ways)
@@ -203,17 +231,14 @@ def down(sought: Sought, journal: Journal, how: Downing, options: Options | None
     if how.dry:
         return DownReport(found.run, found.held, steps, (), nothing=False, ways=ways)
     if found.entry is None:
-        told = {
-            "model": "", "build": "", "engine": "", "program": found.program or "docker", "state": found.state,
-            "operator": found.operator, "machines": kept(found.nodes), "held": found.held, "endpoint": None,
-            "processes": [],
-        }  # fmt: skip
-        journal.begin(found.run, now(), told)
+        journal.begin(found.run, now(), as_told(found))
     journal.settle(found.run, "stopping")
     hands = Hands(found.run, {node.name: node for node in found.nodes}, journal, tell=how.tell, stop=how.stop)
     left = list(carry_out(steps, "down", hands, whole=True))
     if how.stop.asked:
         left.append(Failure(steps[-1], "not everything was taken away: interrupted", reached=False))
+    unnamed = [each for each in found.seen if each.trouble == NOT_NAMED]
+    left += [Failure(replace(steps[0], machine=each.machine), NOT_NAMED, reached=False) for each in unnamed]
     _settle(journal, found, "left" if left else "down")
     return DownReport(found.run, found.held, steps, tuple(left), nothing=False, ways=ways)
 
@@ -248,11 +273,7 @@ def logs(found: Found, tail: int, follow: bool = False) -> Generator[Line, None,
     """What its processes wrote: the last lines of each, by number; then, where it is followed, as they come."""
     from canserve.run.following import lines
 
-    ranks = (
-        {}
-        if found.entry is None
-        else {n: one["ranks"] for n, one in enumerate(found.entry.told["processes"])}
-    )
+    ranks = {n: one["ranks"] for n, one in enumerate(found.told.get("processes", ()))}
     program = found.program or "docker"
     with closing(lines(found.running, routes(found.nodes), program, tail, follow)) as read:
         for one, text in read:

@@ -18,6 +18,7 @@ COMMANDS = (
     "up",
     "status",
     "logs",
+    "adopt",
     "down",
     "distribute",
     "export",

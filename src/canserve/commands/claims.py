@@ -10,6 +10,7 @@ _CLAIM = (
     '[ "$h" = "$0" ] || { echo "${h:-$1 cannot be made}"; exit 1; }; }'
 )
 _NOTE = '[ -d "$1" ] || exit 0; umask 022; printf "%s\\n" "$0" >>"$1/audit-$(id -u).log"'
+_DESCRIBE = 'umask 022; set -C; printf "%s\\n" "$0" >"$1"'
 # Whoever comes later, as whichever user, may make claims; nobody may take away another's.
 _PLACE = 'mkdir -p -m 1777 -- "$0" && [ -d "$0" ] && [ ! -L "$0" ] && [ -w "$0" ]'
 
@@ -37,6 +38,11 @@ def said(run: str, program: str, operator: str) -> str:
 def claim(state: str, name: str, text: str) -> tuple[str, ...]:
     """Makes a link whose target says whose it is: at once, or not at all. It prints who was first."""
     return ("sh", "-c", _CLAIM, text, f"{state}/{name}.lock")
+
+
+def describe(state: str, run: str, text: str) -> tuple[str, ...]:
+    """Writes down what a run is. It never writes through a link, or over what is there."""
+    return ("sh", "-c", _DESCRIBE, text, f"{state}/{run}.json")
 
 
 def note(state: str, line: str) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def status_output(found: Sequence[Found], phases: Phases | None = None) -> Statu
 
 def run_output(it: Found, phases: Mapping[int, tuple[str, ...]] | None = None) -> RunShape:
     """A deployment."""
-    told = {} if it.entry is None else it.entry.told
+    told = it.told
     where = told.get("endpoint")
     listens = [each.ports.get(where[1]) for each in it.seen if where and each.machine == where[0]]
     ranks = {n: ",".join(map(str, one["ranks"])) for n, one in enumerate(told.get("processes", ()))}

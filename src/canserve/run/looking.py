@@ -11,9 +11,10 @@ from typing import Any
 
 from canserve.commands import claims
 from canserve.commands.serving import RUN_LABEL, VARIABLE
+from canserve.plan.steps.describing import understood as understood_description
 from canserve.probes.live import Way, asked
 from canserve.subjects.cluster import Node
-from canserve.subjects.deployment import Claim, Running, Seen
+from canserve.subjects.deployment import Claim, Described, Running, Seen
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
 from canserve.trees.fanout import fanout
@@ -26,6 +27,9 @@ _NONE = 3
 
 _CLAIMS = r"""for l in %(state)s/*.lock; do
   [ -L "$l" ] && { n=${l##*/}; printf '%%s %%s\n' "${n%%.lock}" "$(readlink -- "$l" | tr -d '\n')"; }
+done; :"""
+_DESCRIBED = r"""for f in %(state)s/%(run)s.json; do
+  [ -f "$f" ] && [ ! -L "$f" ] && { head -c 1048576 "$f" | tr '\n' ' '; echo; }
 done; :"""
 # Alive is whose session has somebody with the run's name in the environment; of another user's only that it is there.
 _PROCESSES = r"""for d in %(state)s/%(run)s/[0-9]*; do
@@ -98,6 +102,7 @@ def sections_of(it: Question) -> Iterator[Section]:
     """What is asked of a machine."""
     told = {"state": shlex.quote(it.state), "variable": VARIABLE, "run": it.run or "*"}
     yield Section("claims", _CLAIMS % told, 64_000)
+    yield Section("described", _DESCRIBED % told, 2 << 20)
     yield Section("processes", _PROCESSES % told, 256_000)
     label = f"label={RUN_LABEL}" + (f"={it.run}" if it.run else "")
     for program in it.programs:
@@ -122,6 +127,7 @@ def understood(machine: str, look: Look, question: Question) -> Seen:
         return found if found.status == 0 else None
 
     told, processes = answer("claims"), answer("processes")
+    described = look.answers.get("described")  # it decides nothing: where there is none, less is known
     running = [] if processes is None else list(_processes(machine, processes.text))
     for program in question.programs:
         held = answer(program)
@@ -136,7 +142,15 @@ def understood(machine: str, look: Look, question: Question) -> Seen:
         next((why for name, why in troubles.items() if name not in question.programs), None),
         next((why for name, why in troubles.items() if name in question.programs), None),
         hint,
+        () if described is None else tuple(_described(described.text, question.run)),
     )
+
+
+def _described(text: str, run: str | None) -> Iterator[Described]:
+    for line in text.splitlines():
+        found = understood_description(line)
+        if found is not None and RUN.fullmatch(found.run) and run in (None, found.run):
+            yield found
 
 
 def _claims(text: str, run: str | None) -> Iterator[Claim]:

@@ -133,6 +133,24 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """What a deployment says of itself on one of its machines."""
+
+    run: str
+    machine: str
+    """As whoever started it calls this one."""
+    model: str
+    build: str
+    engine: str
+    program: str
+    operator: str
+    processes: tuple[tuple[int, str, tuple[int, ...], int | None], ...]
+    """Number, machine, ranks, and the port where it answers requests: on the head all, elsewhere its own."""
+    held: tuple[str, ...]
+    """Machines of which it holds something, as far as this one knows."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One look at one machine for deployments."""
 
@@ -146,3 +164,5 @@ class Seen:
     engine_trouble: str | None = None
     """The same of its container engine: of no concern to who has no containers."""
     hint: str = ""
+    described: tuple[Described, ...] = ()
+    """What deployments say of themselves there."""

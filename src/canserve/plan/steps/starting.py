@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from canserve.commands import claims, serving
 from canserve.engines import ray
 from canserve.engines.listening import listens
+from canserve.plan.steps.describing import description
 from canserve.plan.steps.step import Step
 from canserve.subjects.deployment import Deployment, Folder, Image, Site
 from canserve.subjects.launch import Process
 
-CLAIMING = frozenset({"place", "claim", "audit", "port-free"})
+CLAIMING = frozenset({"place", "claim", "describe", "audit", "port-free"})
 """Steps before which nothing is brought to a machine: it may be somebody else's."""
 JOINING = 120.0
 """Seconds that a process has to listen for those which join it, and these to join."""
@@ -46,6 +47,8 @@ def _claims(it: Deployment, site: Site) -> Iterator[Step]:
     for name in claims.names(site):
         yield Step("claim", at, claims.claim(it.state, name, text), 0, f"{name} is held")
     line = f"{it.operator} up {it.run}: {it.model} with {it.build}"
+    text = description(it, at)
+    yield Step("describe", at, claims.describe(it.state, it.run, text), 0, f"{it.state} cannot be written")
     yield Step("audit", at, claims.note(it.state, line), 0, f"{it.state} cannot be written")
     for port in ports(it, at):
         yield Step("port-free", at, claims.free(port), 0, f"port {port} is taken: something listens there")

@@ -1,0 +1,147 @@
+"""Deployments that another operator started: seen as they are, taken over, taken away, from a journal of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from canserve.plan.steps.describing import description, understood
+from canserve.store.journal import journal
+from canserve.subjects.deployment import Deployment, Folder, Site
+from made_plans import server
+from operator_here import Here, within
+
+
+def test_whoever_comes_sees_what_it_is_and_whether_it_answers(here: Here) -> None:
+    up, _ = here.asked("up", here.plan())
+    (mine,) = here.asked("status", up["run"])[0]["runs"]
+    (seen,) = here.asked("status", "--on", "local", who="ben")[0]["runs"]
+    for name in (
+        "run",
+        "model",
+        "build",
+        "operator",
+        "state",
+        "endpoint",
+        "listens",
+        "claims",
+        "processes",
+        "gone",
+    ):
+        assert seen[name] == mine[name], name
+    assert seen["listens"] is True and seen["processes"][0]["ranks"] == "0" and seen["journal"] is None
+    assert here.asked("down", up["run"], "--on", "local", who="ben")[1] == 0
+    assert here.left() == set()
+
+
+def test_a_process_that_is_gone_is_missed_by_whoever_comes(here: Here) -> None:
+    up, _ = here.asked("up", here.plan())
+    os.killpg(int((here.state / up["run"] / "0" / "pid").read_text()), signal.SIGKILL)
+    for name in ("pid", "log"):
+        (here.state / up["run"] / "0" / name).unlink()
+    (here.state / up["run"] / "0").rmdir()
+    (seen,) = here.asked("status", "--on", "local", who="ben")[0]["runs"]
+    assert (seen["gone"], seen["state"], seen["listens"]) == ([0], "gone", False)
+    assert here.asked("down", up["run"], "--on", "local", who="ben")[1] == 0
+    assert here.left() == set()
+
+
+def test_adopt_then_status_logs_and_down_without_naming_machines(here: Here) -> None:
+    up, _ = here.asked("up", here.plan())
+    run = up["run"]
+    adopted, code = here.asked("adopt", run, "--on", "local", who="ben")
+    assert (code, adopted["runs"][0]["state"], adopted["runs"][0]["journal"]) == (0, "running", "up")
+    (one,) = here.asked("status", who="ben")[0]["runs"]
+    assert (one["run"], one["endpoint"], one["listens"]) == (run, f"local:{here.port}", True)
+    assert f"ready on {here.port}" in here.run("logs", run, who="ben").stdout
+    audit = (here.state / f"audit-{os.getuid()}.log").read_text().splitlines()
+    assert any(line.startswith("ben@") and f" adopt {run} from ana@" in line for line in audit)
+    with journal(here.folder / "ben") as kept:
+        entry = kept.run(run)
+        assert entry is not None and entry.told["adopted"].startswith("ana@")
+        assert [one.what for one in kept.events(run)] == ["adopted"]
+    assert here.asked("adopt", run, "--on", "local", who="ben")[1] == 0  # once more is no error
+    assert here.asked("down", who="ben")[0]["state"] == "down"
+    assert here.left() == set()
+    assert here.asked("status", run)[0]["runs"][0]["state"] == "gone"  # its first operator is told
+    assert here.asked("down", run)[0]["state"] == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("adopt", "0123abcd", "--on", "local"), "nothing of 0123abcd is on local"),
+        (("adopt", "--on", "local"), "there is no deployment"),
+        (("adopt", "../x", "--on", "local"), "is no name of a run"),
+    ],
+)
+def test_what_cannot_be_adopted(here: Here, words: tuple[str, ...], said: str) -> None:
+    done = here.run(*words)
+    assert (done.returncode, done.stdout) == (2, "") and said in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0.0, 0.2, 0.5, 0.9, 1.4, 2.0])
+def test_kill_9_at_any_moment_then_adopt_and_down(here: Here, moment: float) -> None:
+    starting = here.begin(here.plan(), "--wait", "60")
+    assert within(60, lambda: starting.poll() is not None or here.state.exists())
+    time.sleep(moment)
+    if starting.poll() is None:
+        os.killpg(starting.pid, signal.SIGKILL)
+    starting.communicate(timeout=60)
+    time.sleep(1)  # what the machine had begun when its operator died comes to its end
+    found = here.asked("status", "--on", "local", who="ben")[0]["runs"]
+    assert len(found) <= 1
+    for one in found:
+        assert here.asked("adopt", one["run"], "--on", "local", who="ben")[1] == 0
+        assert here.asked("down", who="ben")[1] == 0
+    assert here.left() == set()
+
+
+def test_what_a_stranger_wrote_is_no_description(here: Here, tmp_path: Path) -> None:
+    up, _ = here.asked("up", here.plan())
+    own = here.state / f"{up['run']}.json"
+    told = json.loads(own.read_text())
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({**told, "run": "feedbeef", "model": "s3cr3t"}))
+    (here.state / "feedbeef.json").symlink_to(secret)
+    (here.state / "deadbeef.json").write_text("[" * 100_000)
+    (here.state / "cafecafe.json").write_text(json.dumps({**told, "run": "../../etc"}))
+    found = here.asked("status", "--on", "local", who="ben")[0]["runs"]
+    assert [one["run"] for one in found] == [up["run"]]
+    for name in ("feedbeef", "deadbeef", "cafecafe"):
+        (here.state / f"{name}.json").unlink()
+    assert here.asked("down", up["run"])[1] == 0 and here.left() == set()
+
+
+def test_a_description_says_no_more_than_it_should() -> None:
+    processes = (server("a", 8000), server("b", 8000))
+    it = Deployment(
+        "r1", "/m", "/b", "vllm", Folder("/b"), (Site("a", (0,)), Site("b", (0,))), processes, "ana@desk now"
+    )
+    head, second = understood(description(it, "a")), understood(description(it, "b"))
+    assert head is not None and second is not None
+    assert [one[1] for one in head.processes] == ["a", "b"] and head.held == ("a", "b")
+    assert [one[1] for one in second.processes] == ["b"] and second.held == ("b",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"form": 2}, {"run": 1}, {"processes": [1]}, {"processes": [{"number": True, "host": "a", "ranks": [], "api": 1}]},
+        {"held": [1]}, {"model": None}, {"processes": [{"number": 0, "host": "a", "ranks": ["x"], "api": 1}]},
+        {"processes": [{"number": 0, "host": "a", "ranks": [], "api": 70000}]},
+    ],
+)  # fmt: skip
+def test_another_form_is_no_description(change: dict[str, object]) -> None:
+    it = Deployment(
+        "r1", "/m", "/b", "vllm", Folder("/b"), (Site("a"),), (server("a", 8000),), "ana@desk now"
+    )
+    told = json.loads(description(it, "a"))
+    assert understood(json.dumps(told)) is not None
+    assert understood(json.dumps({**told, **change})) is None
