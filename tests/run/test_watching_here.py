@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ for line in open(sys.argv[sys.argv.index("--play") + 1]):
         code = "import ctypes,time; ctypes.CDLL(None).prctl(15, %r.encode(), 0, 0, 0); print('there', flush=True); time.sleep(10**6)"
         child = subprocess.Popen([sys.executable, "-c", code % rest], stdout=subprocess.PIPE); child.stdout.readline()
         print("child", child.pid, flush=True); held.append(child)
+    elif word == "run": held.append(subprocess.Popen([sys.executable, rest]))
     elif word == "grow":
         for _ in range(10**6):
             held.append(b"x" * (32 << 20)); held[-2:-1] = [] ; held.append(bytearray(os.urandom(1)) * (24 << 20)); time.sleep(float(rest))
@@ -237,6 +239,28 @@ def test_a_connection_that_gets_no_answer_is_named(start: Start) -> None:
         found = start.outcome(patience=0.05)
     assert (found.state, found.name) == ("stalled", "ranks-cannot-connect"), found
     assert f"127.0.0.1:{port}" in found.why
+
+
+STANDING = """\
+import time
+class MessageQueue:
+    def wait_until_ready(self):
+        time.sleep(10**6)
+print("stands", flush=True)
+MessageQueue().wait_until_ready()
+"""
+
+
+def test_where_nothing_was_said_stacks_tell(start: Start) -> None:
+    assert Path(sys.executable).with_name("py-spy").exists(), "pip install py-spy"
+    module = start.folder / "shm_broadcast.py"
+    module.write_text(STANDING)
+    beside = Path(environment(start.folder, "vllm")) / "bin" / "py-spy"
+    beside.symlink_to(Path(sys.executable).with_name("py-spy"))
+    plays = [[*said(*ENGINE, joining(rank, 2), MET.format(pid=3)), f"run {module}"] for rank in range(2)]
+    start.begin(*plays)
+    found = start.outcome(patience=0.05)
+    assert (found.state, found.name) == ("stalled", "queue-address-unreachable"), found
 
 
 def test_what_moves_is_never_said_to_stand(start: Start) -> None:

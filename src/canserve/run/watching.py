@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from canserve.checks.diagnosis.judge import filled
 from canserve.checks.diagnosis.log import Reading
-from canserve.checks.diagnosis.stalls import Stall
-from canserve.checks.diagnosis.standing import Scene, merged, standing
+from canserve.checks.diagnosis.stalls import Stall, named
+from canserve.checks.diagnosis.standing import VAGUE, Scene, merged, standing
 from canserve.plan.budgets import budgets
 from canserve.plan.watching import Watch, marked
 from canserve.probes.logs.matching import Matcher
@@ -19,6 +19,7 @@ from canserve.run.awaiting import Awaited
 from canserve.run.first_token import first_token
 from canserve.run.watching_look import Eyes, Sight
 from canserve.run.watching_sockets import connections
+from canserve.run.watching_stacks import stacks
 from canserve.subjects.diagnosis import Diagnosis
 from canserve.subjects.outcome import Outcome
 from canserve.subjects.progress import ANSWERED, READY, WORDS, Outlook, Sample, Stage, Standstill
@@ -157,11 +158,7 @@ class _Watching:
 
     def _stalled(self, sight: Sight, outlook: Outlook, still: Standstill) -> Outcome:
         """Named by everything that is seen; nothing moves, so there is time for a closer look."""
-        sockets, looked = connections(self._eyes, sight)
-        ranks = tuple(stage for stage in outlook.stages if stage.rank is not None)
-        facts = merged([sample.told.facts for sample in sight.samples])
-        lost = [sample.machine for sample in sight.samples if not sample.seen]
-        stall = _lost(sight, lost) if lost else standing(Scene(ranks, still.phase, facts, sockets, looked))
+        stall = self._stall(sight, outlook, still)
         words = WORDS.get(still.phase, still.phase)
         row = self._matcher.knowledge.stalls.get(stall.name)
         if row is None:
@@ -174,6 +171,24 @@ class _Watching:
             "stalled", why, fix or f"canserve logs {self._it.deployment.run}", sight.seen,
             row.kind if row else None, stall.name, _told(outlook, outlook.at), because, fix,
         )  # fmt: skip
+
+    def _stall(self, sight: Sight, outlook: Outlook, still: Standstill) -> Stall:
+        """From what was said and from connections; where these do not tell, from stacks."""
+        if lost := [sample.machine for sample in sight.samples if not sample.seen]:
+            return _lost(sight, lost)
+        sockets, looked = connections(self._eyes, sight)
+        ranks = tuple(stage for stage in outlook.stages if stage.rank is not None)
+        facts = merged([sample.told.facts for sample in sight.samples])
+        stall = standing(Scene(ranks, still.phase, facts, sockets, looked))
+        if stall.name not in VAGUE:
+            return stall
+        dumps = stacks(self._eyes, self._matcher)
+        waiting = [
+            each for dump in dumps for each in dump.stacks if each.place is not None and each.place.group
+        ]
+        if not waiting:
+            return stall
+        return named(waiting, [*map(self._reading, self._eyes.logs), *dumps])
 
 
 def _lost(sight: Sight, machines: Sequence[str]) -> Stall:

@@ -165,7 +165,9 @@ class Eyes:
         state = running.state if not running.last else f"{running.state}: {running.last}"
         counters = _counters(tree, ray.starts(process.argv), accelerator if process.ranks else None, look)
         lasting = None if counters is None or not _whole(look) else self._lasting(tree)
-        return replace(sample, alive=running.alive, state=state, counters=counters, lasting=lasting)
+        return replace(
+            sample, alive=running.alive, state=state, code=running.exit, counters=counters, lasting=lasting
+        )
 
     def _lasting(self, tree: Sequence[_Line]) -> Mapping[int, str]:
         return {line.pid: line.name for line in tree if line.state != "Z" and self._matcher.lasts(line.name)}

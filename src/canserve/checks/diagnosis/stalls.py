@@ -32,7 +32,7 @@ def stalled(readings: Sequence[Reading]) -> Stall | None:
     waiting = [stack for stack in stacks if stack.place is not None and stack.place.group]
     busy = [stack for stack in stacks if stack.place is not None and stack.place.name in _BUSY]
     if waiting and not busy and _too_long(readings):
-        return _named(waiting, readings)
+        return named(waiting, readings)
     if not stacks and (silence := _silence_before_stop(readings)) is not None:
         return _unplaced(readings, silence)
     return None
@@ -99,7 +99,8 @@ def _between(one: Moment, other: Moment) -> float | None:
     return None
 
 
-def _named(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
+def named(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
+    """What those wait for whose stacks stand where a group waits."""
     places = {stack.place.name for stack in waiting if stack.place is not None}
     for name, judge in _PLACES:
         if name in places:
@@ -140,7 +141,9 @@ def _collective(waiting: Sequence[Stack], readings: Sequence[Reading]) -> Stall:
     missing = _missing(readings, len(waiting))
     says = waiting[0].place.says if waiting and waiting[0].place else "waits"
     whom = f"; {missing} is not there" if missing else ""
-    return Stall("collective-stands", {"count": count_of(len(waiting), "rank"), "says": says, "missing": whom})
+    return Stall(
+        "collective-stands", {"count": count_of(len(waiting), "rank"), "says": says, "missing": whom}
+    )
 
 
 def _unplaced(readings: Sequence[Reading], silence: float) -> Stall:

@@ -16,6 +16,8 @@ from canserve.subjects.progress import Stage
 
 STANDS = "stands"
 """A stall that no row knows."""
+VAGUE = frozenset({STANDS, "store-waits", "collective-stands"})
+"""Stalls of which stacks may say more."""
 _BEFORE = ("pending", "up", "launched", "configured", "engine")
 _JOINING = ("connecting", "met", "joined")
 
