@@ -12,11 +12,16 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab.spaces import Space, born, gone, network_of
+
+if TYPE_CHECKING:
+    from lab.hosts import Host
 
 PREFIX = "canserve-lab-"
 """Of a lab's folder, in the folder for temporary files."""
@@ -133,3 +138,21 @@ def _command(entry: Path) -> str:
         return (entry / "cmdline").read_text().replace("\0", " ")[:200]
     except OSError:
         return "?"
+
+
+QUIET = frozenset({"sshd", "sh", "grep", "cat", "docker", "runc", "sleep", "timeout"})
+"""Processes that come and go with looks at a host, or with connections that are kept open."""
+_THERE = r"""docker ps -a --format 'container {{.Names}} of {{.Image}}'
+docker volume ls -q | sed 's/^/volume /'
+ls -A /dev/shm | sed 's/^/shared memory /'
+ls -d /var/tmp/canserve/* 2>/dev/null | grep -v /audit- | sed 's/^/kept /'
+find /home/*/.cache/canserve /tmp /var/tmp -name '*.part' -o -name '.canserve-incoming' 2>/dev/null | sed 's/^/half a file /'
+sed -n 's/^ *[0-9]*: [0-9A-F]*:\([0-9A-F]*\) [0-9A-F]*:0000 0A.*/listens on \1/p' /proc/net/tcp /proc/net/tcp6
+:"""
+
+
+def there(host: Host) -> Counter[str]:
+    """What is on a host: processes, containers, volumes, shared memory, claims, half files, ports that listen."""
+    found = Counter(host.run("sh", "-c", _THERE).stdout.splitlines())
+    found.update(f"process {name}" for name in host.processes().values() if name not in QUIET)
+    return found

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from canserve.plan.roads import WORDS
 from canserve.probes.container.naming import REGISTRY, NamingError, held
@@ -117,8 +118,10 @@ def _weights(it: Deployment, nodes: Sequence[Node], hub_cache: str | None) -> tu
     names = list(dict.fromkeys((*sites, *(node.name for node in nodes if node.address is not None))))
     found = dict(zip(names, fanout(look, names, WIDTH), strict=True))
     there = {name: one for name, one in found.items() if one is not None and one[1]}
-    if not there or any(found[name] is None for name in sites):
+    if any(found[name] is None for name in sites):
         return ()
+    if not there:
+        return _from_here(path, tuple(sites))
     # The machine that has most of it: a copy that was cut is no source.
     source = max(there, key=lambda name: (there[name][1], name in sites))
     to = tuple(name for name in sites if name not in there or there[name][0] != there[source][0])
@@ -130,6 +133,15 @@ def _weights(it: Deployment, nodes: Sequence[Node], hub_cache: str | None) -> tu
         into = cached[0]  # a model of a cache goes whole
     wanted = transfer.Wanted(weights=f"{source}:{place}", into=into)
     return (Carry(wanted, to, f"{place} from {source} to {', '.join(to)}"),)
+
+
+def _from_here(path: str, to: tuple[str, ...]) -> tuple[Carry, ...]:
+    """A folder that no machine of the deployment holds, and this one does, where it was planned."""
+    place = Path(shlex.split(path)[0]) if path.startswith(("/", "'")) else None
+    if place is None or not place.is_dir():
+        return ()
+    wanted = transfer.Wanted(weights=str(place), into=str(place))
+    return (Carry(wanted, to, f"{place} from this machine to {', '.join(to)}"),)
 
 
 def _path(it: Deployment, hub_cache: str | None) -> str | None:

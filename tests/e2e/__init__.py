@@ -1,0 +1,1 @@
+"""Whole stories over the two hosts of the lab: one command, whatever goes wrong on the way."""

@@ -1,0 +1,150 @@
+"""Everything that goes wrong while two hosts are put into service: nothing is orphaned, the message names the cause.
+
+The engine is none, but its ranks wait for each other over real connections and say what vLLM says; each test holds it in
+a phase and does something to it there. The fixture ``clean`` compares both hosts before and after.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from e2e.operators import Going, Operator, containers, log, two_ranks, until
+from lab.standin_engine import BEFORE, hold, let_go
+from lab.two_hosts import Lab
+
+pytestmark = pytest.mark.slow
+PHASES = tuple(BEFORE)
+
+
+def held_in(lab: Lab, operator: Operator, phase: str, *more: str) -> Going:
+    """A deployment that begins, up to a phase in which all its ranks stay."""
+    for host in lab.hosts:
+        hold(host, phase)
+    going = operator.begin(*operator.up_words(two_ranks(), *more))
+    until(f"the second rank is about to be {phase}", lambda: BEFORE[phase] in log(lab.b))
+    return going
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_worker_that_is_killed(ana: Operator, clean: Lab, phase: str) -> None:
+    going = held_in(clean, ana, phase)
+    (worker,) = containers(clean.b)
+    clean.b.docker("kill", worker)
+    up, code = going.said()
+    assert (up["state"], code, up["undone"], up["left"]) == ("failed", 1, True, []), up
+    assert up["because"].startswith("second: process 1 "), up["because"]
+    assert "137" in up["because"] or "killed" in up["because"], up["because"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_rank_that_ends_is_cited_with_its_own_first_error(ana: Operator, clean: Lab, phase: str) -> None:
+    (clean.b.share / f"fail-{phase}").write_text("ValueError: this rank cannot go on")
+    up, code = ana.begin(*ana.up_words(two_ranks())).said()
+    assert (up["state"], code, up["undone"], up["left"]) == ("failed", 1, True, []), up
+    assert up["because"].startswith("second: process 1 exited with 1"), up["because"]
+    assert "ValueError: this rank cannot go on" in up["because"], up["because"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_ctrl_c_takes_everything_away(ana: Operator, clean: Lab, phase: str) -> None:
+    going = held_in(clean, ana, phase)
+    going.send(signal.SIGINT)
+    up, code = going.said()
+    assert (up["state"], code, up["undone"], up["left"]) == ("interrupted", 130, True, []), up
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_operator_that_is_killed_leaves_a_run_that_another_ends(
+    ana: Operator, ben: Operator, clean: Lab, phase: str
+) -> None:
+    going = held_in(clean, ana, phase)
+    going.kill()
+    (one,) = ben.runs()
+    assert one["operator"].startswith("ana@"), one
+    assert {(each["machine"], each["alive"]) for each in one["processes"]} == {
+        ("head", True),
+        ("second", True),
+    }
+    down, code = ben.ask("down", one["run"], on=True)
+    assert (down["state"], code, down["left"]) == ("down", 0, [])
+
+
+def test_an_operator_that_is_killed_leaves_a_run_that_comes_up_without_anybody(
+    ana: Operator, ben: Operator, clean: Lab
+) -> None:
+    held_in(clean, ana, "weights").kill()
+    for host in clean.hosts:
+        let_go(host)
+    until("it answers", lambda: bool(ben.runs()[0].get("listens")) or "startup complete" in log(clean.a))
+    (one,) = ana.runs()  # the same operator, back again
+    assert one["state"] == "running", one
+    assert ana.ask("down", one["run"])[1] == 0
+
+
+@pytest.mark.parametrize("phase", ["joining", "weights", "ready"])
+def test_a_cable_that_is_pulled(ana: Operator, clean: Lab, phase: str) -> None:
+    going = held_in(clean, ana, phase)
+    clean.wires.cut("fabric")
+    up, code = going.said()
+    assert up["state"] in ("failed", "stalled") and code == 1, up
+    assert "second" in up["because"], up["because"]
+    # What cannot be reached cannot be taken away: it is said, and who comes back with a cable ends it.
+    assert {one["machine"] for one in up["left"]} == {"second"}, up["left"]
+    clean.heal()
+    down, code = ana.ask("down", up["run"])
+    assert (down["state"], code, down["left"]) == ("down", 0, [])
+
+
+def test_one_of_two_operators_at_the_same_moment(ana: Operator, ben: Operator, clean: Lab) -> None:
+    both = [(one, one.begin(*one.up_words(two_ranks()))) for one in (ana, ben)]
+    ends = [(one, *going.said()) for one, going in both]
+    up = [(one, said) for one, said, code in ends if code == 0]
+    assert len(up) <= 1, ends
+    for one, said, code in ends:
+        if code:
+            assert "is held" in said["because"], said
+            assert any(f"{other.name}@" in said["because"] for other in (ana, ben) if other is not one), said
+    for one, said in up:
+        assert one.ask("down", said["run"])[1] == 0
+
+
+def test_a_second_operator_while_the_first_still_starts(ana: Operator, ben: Operator, clean: Lab) -> None:
+    going = held_in(clean, ana, "weights")
+    said, code = ben.begin(*ben.up_words(two_ranks())).said()
+    assert code == 1 and "processor is held" in said["because"] and "ana@" in said["because"], said
+    for host in clean.hosts:
+        let_go(host)
+    up, code = going.said()
+    assert (up["state"], code) == ("up", 0), up
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_a_port_that_is_taken_while_it_starts(ana: Operator, clean: Lab) -> None:
+    """Free when it was looked at, taken when the engine binds it: the engine's own words."""
+    going = held_in(clean, ana, "ready")
+    taken = clean.a.space.start("busybox", "nc", "-ll", "-p", "8123", "-e", "/bin/true")
+    time.sleep(0.5)
+    for host in clean.hosts:
+        let_go(host)
+    up, code = going.said()
+    taken.kill()
+    taken.wait()
+    listening = [number for number, name in clean.a.processes().items() if name == "busybox"]
+    clean.a.run("kill", *map(str, listening), check=False)
+    assert (up["state"], code) == ("failed", 1), up
+    assert "ddress already in use" in up["because"], up["because"]
+
+
+@pytest.mark.parametrize("host", ["spark-a", "spark-b"])
+def test_a_host_that_loses_power(ana: Operator, clean: Lab, host: str) -> None:
+    going = held_in(clean, ana, "weights")
+    lost = clean.a if host == "spark-a" else clean.b
+    lost.power_off()
+    up, code = going.said()
+    assert up["state"] in ("failed", "stalled") and code == 1, up
+    clean.heal()
+    down, code = ana.ask("down", up["run"])
+    assert (down["state"], code, down["left"]) == ("down", 0, []), down
