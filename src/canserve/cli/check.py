@@ -76,7 +76,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
     "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show file and line."
 )
 @deep_option
-@format_option("text", "json", "md", "html")
+@format_option("text", "json", "md", "html", "junit", "sarif")
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
@@ -173,10 +173,20 @@ def _rendered(report: Report, wanted: Wanted) -> str:
         from canserve.render.markdown import check_markdown
 
         return check_markdown(report, explain)
-    if wanted.form == "html":
-        from canserve.render.html.check import check_page
+    match wanted.form:
+        case "html":
+            from canserve.render.html.check import check_page
 
-        return check_page(report)
-    from canserve.render.text import check_text
+            return check_page(report)
+        case "junit":
+            from canserve.render.junit import check_junit
 
-    return check_text(report, look(explain))
+            return check_junit(report)
+        case "sarif":
+            from canserve.render.sarif import check_sarif
+
+            return check_sarif(report)
+        case _:
+            from canserve.render.text import check_text
+
+            return check_text(report, look(explain))

@@ -123,7 +123,7 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     callback=transformers_version,
     help="Judge as if this version were installed beside the engine.",
 )
-@format_option("text", "json", "md", "html")
+@format_option("text", "json", "md", "html", "junit")
 @whole_option
 @offline_option
 @quiet_option
@@ -245,6 +245,10 @@ def _rendered(report: PlanReport, wanted: Wanted) -> str:
         from canserve.render.html.plan import plans_page
 
         return plans_page(report)
+    if wanted.form == "junit":
+        from canserve.render.junit import plans_junit
+
+        return plans_junit(report)
     from canserve.render.plan_text import plans_text
 
     return plans_text(report, look(), whole=wanted.whole)

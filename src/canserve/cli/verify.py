@@ -105,7 +105,7 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
     metavar="CHECK|all",
     help="Show each request and what came.",
 )
-@format_option("text", "json", "md", "html")
+@format_option("text", "json", "md", "html", "junit")
 @quiet_option
 def command(**chosen: Any) -> int:
     """Say whether an endpoint really serves.
@@ -202,6 +202,10 @@ def _rendered(report: VerifyReport, wanted: Wanted) -> str:
         from canserve.render.verify_page import verify_page
 
         return verify_page(report)
+    if wanted.form == "junit":
+        from canserve.render.junit import verify_junit
+
+        return verify_junit(report)
     if wanted.form == "md":
         from canserve.render.verify_text import verify_markdown
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from canserve.api import BuildReport, Report
 from canserve.render.html.findings import findings, skips
 from canserve.render.html.frame import advice, document, named, notes, said, text, top
+from canserve.render.recipe_text import summary
 from canserve.render.text import chosen, describe, in_short, own_skips, shared_skips
 from canserve.verdict import word
 
@@ -26,7 +27,9 @@ def _title(report: Report) -> str:
 def _body(report: Report, title: str) -> Iterator[str]:
     deciding = next((b for b in report.builds if word(b.verdict) == word(report.verdict)), None)
     lead = report.verdict.because if deciding is None else f"{deciding.target}: {in_short(deciding)}"
-    yield top(report.verdict, title, lead, (describe(report.model), chosen(report) if report.chosen else ""))
+    recipe = summary(report.recipe) if report.recipe is not None else ""
+    about = (describe(report.model), recipe, chosen(report) if report.chosen else "")
+    yield top(report.verdict, title, lead, about)
     if len(report.builds) > 1:
         yield from _table(report.builds)
     shared = shared_skips(report) if len(report.builds) > 1 else ()
