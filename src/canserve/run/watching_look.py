@@ -88,11 +88,11 @@ class Eyes:
         seen, samples, pids = [], [], dict[int, tuple[int, ...]]()
         for name, look in looks.items():
             at = understood(name, look, self._question)
-            trees = _trees(look)
+            mine = trees(look)
             for number in self._of(name):
                 self._read(number, look)
-                samples.append(self._sample(number, at, look, trees.get(number, ()), _accelerators(look)))
-                pids[number] = tuple(line.pid for line in trees.get(number, ()))
+                samples.append(self._sample(number, at, look, mine.get(number, ()), _accelerators(look)))
+                pids[number] = tuple(line.pid for line in mine.get(number, ()))
             seen.append(at)
         samples.sort(key=lambda sample: sample.process)
         return Sight(tuple(seen), tuple(samples), self._answered(looks), pids)
@@ -146,7 +146,7 @@ class Eyes:
         if isinstance(self.deployment.where, Folder):
             log.tracker.feed(found.out)
         else:
-            log.tracker.feed(_fresh(log, found))
+            log.tracker.feed(fresh(log, found))
 
     def _sample(
         self, number: int, seen: Seen, look: Look, tree: Sequence[_Line], accelerator: int | None
@@ -193,7 +193,7 @@ def _endpoint(it: Deployment) -> tuple[str, str, int] | None:
     return where[0], bound(argv), where[1]
 
 
-def _fresh(log: Log, found: Answer) -> bytes:
+def fresh(log: Log, found: Answer) -> bytes:
     """Lines of a container that were not read before, without their moments."""
     lines = found.out.split(b"\n")
     if not found.whole:
@@ -230,12 +230,12 @@ class _Line:
     name: str
 
 
-def _trees(look: Look) -> Mapping[int, list[_Line]]:
+def trees(look: Look) -> Mapping[int, list[_Line]]:
     """By process of the deployment: itself and all below it."""
     found = look.section("tree")
     if not isinstance(found, Answer):
         return {}
-    clock, page, trees = 100, 4096, dict[int, list[_Line]]()
+    clock, page, found_trees = 100, 4096, dict[int, list[_Line]]()
     for line in found.text.splitlines():
         match line.split():
             case ["clock", value] if value.isdecimal():
@@ -246,12 +246,12 @@ def _trees(look: Look) -> Mapping[int, list[_Line]]:
                 word.isdecimal() for word in (number, pid, parent, ticks, resident, faults)
             ):
                 read = max((int(each) for each in (chars, blocks) if each.isdecimal()), default=None)
-                trees.setdefault(int(number), []).append(
+                found_trees.setdefault(int(number), []).append(
                     _Line(int(pid), read, state, int(ticks) / clock, int(resident) * page, int(faults), name)
                 )
             case _:
                 pass
-    return trees
+    return found_trees
 
 
 def _whole(look: Look) -> bool:
