@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from posixpath import basename
 
 from canserve.recipes.containers import contained, entered
-from canserve.recipes.draft import Draft, hidden
+from canserve.recipes.draft import Draft, hidden, veiled
 from canserve.recipes.servers import is_joining, serving
 from canserve.recipes.shell import ASSIGNMENT, simple_commands
 from canserve.recipes.stated import required
@@ -34,6 +34,8 @@ class Around:
     machine: str | None = None
     mounts: tuple[Shared, ...] = ()
     depth: int = 0
+    spoken: bool = False
+    """Whether it stands in a shell's text."""
 
     def inside(self, assigned: Mapping[str, Said]) -> Around:
         """The same with more variables."""
@@ -46,6 +48,7 @@ def script(text: str, line: int, around: Around, draft: Draft, lined: bool = Tru
         draft.refuse("sh -c", line, "shells within shells beyond the bound")
         return
     exported: dict[str, Said] = {}
+    around = replace(around, spoken=True)
     for simple in simple_commands(text, line, draft.scope, lined):
         assigned = {
             name: draft.variable(name, said.value, said.line) for name, said in simple.assigned.items()
@@ -77,7 +80,7 @@ def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
         _keep(words, draft)
         draft.commands.append(_command(words, around, None, None, ()))
     else:
-        _other(words, program, draft)
+        _other(words, program, around, draft)
 
 
 def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
@@ -109,7 +112,7 @@ def _keep(words: Sequence[Said], draft: Draft) -> None:
             draft.word(word.value.partition("=")[0], word.value, word.line, "used")
 
 
-def _other(words: Sequence[Said], program: str, draft: Draft) -> None:
+def _other(words: Sequence[Said], program: str, around: Around, draft: Draft) -> None:
     """What starts no server: installations are remembered, the rest is kept as unknown."""
     values = [word.value for word in words]
     if program in ("source", ".") and len(values) > 1:
@@ -119,6 +122,8 @@ def _other(words: Sequence[Said], program: str, draft: Draft) -> None:
     installer = program in _INSTALLERS or (program == "uv" and "pip" in values) or "pip" in values[1:3]
     role: Role = "used" if installer and "install" in values else "aside" if program in _QUIET else "unknown"
     draft.word(program, " ".join(values), words[0].line, role)
+    if role == "unknown" and around.spoken and not draft.spoken:
+        draft.note(f"line {words[0].line}: not read: {veiled(' '.join(values))[:80]}")
     if role == "used":
         for word in words:
             install(word, draft)

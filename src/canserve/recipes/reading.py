@@ -17,7 +17,7 @@ from canserve.recipes.forms import (
     variables_file,
 )
 from canserve.recipes.servers import suspicious
-from canserve.recipes.trouble import MAX_CHARACTERS, RecipeError
+from canserve.recipes.trouble import MAX_CHARACTERS, RecipeError, UnknownFormError
 from canserve.recipes.yaml_tree import Mapping, documents
 from canserve.subjects.recipe import Recipe
 
@@ -85,7 +85,7 @@ def _document(text: str, part: str | None, draft: Draft) -> None:
         options_file.read(tree, draft)
     else:
         names = ", ".join(key.text[:40] for key, _ in tree.entries[:6])
-        raise RecipeError(f"no form of recipe that is known; its keys: {names or 'none'}")
+        raise UnknownFormError(f"no form of recipe that is known; its keys: {names or 'none'}")
 
 
 def _comments(text: str, draft: Draft) -> None:

@@ -6,13 +6,25 @@ import re
 from collections.abc import Mapping
 
 from canserve.recipes.variables import Scope
+from canserve.subjects.recipe import Refused, Said
 
+_EXECUTES = re.compile(r"[;&|<>`\n]|\$\(")
 _SINGLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DOUBLE = re.compile(r"\{\{-?\s*([A-Za-z_][A-Za-z0-9_.]*)\s*-?\}\}")
 _LOGIC = re.compile(r"\{%[^%]{0,200}%\}|\{\{[^{}]{0,200}\}\}")
 ROUNDS = 4
 """Values that hold names of other values."""
 MAX_TEXT = 1 << 20
+
+
+def refuse_commands(values: Mapping[str, Said], scope: Scope) -> None:
+    """A value that would begin a command of its own where it is put into a shell's text; JSON is quoted there."""
+    for name, said in values.items():
+        found = _EXECUTES.search(said.value.strip())
+        if found is not None and ("'" in said.value or said.value.strip()[:1] not in ("{", "[")):
+            sign = found[0] if found[0] != "\n" else "a new line"
+            why = f"{name} holds {sign}, which a shell would execute in the command"
+            scope.refused.append(Refused(said.value[:200], said.line, why))
 
 
 def filled(text: str, line: int, values: Mapping[str, str], scope: Scope, doubled: bool = False) -> str:

@@ -18,3 +18,7 @@ class RecipeError(ValueError):
         super().__init__(why if line is None else f"line {line}: {why}")
         self.why = why
         self.line = line
+
+
+class UnknownFormError(RecipeError):
+    """It is readable, and nothing says that it is a recipe at all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from canserve.recipes.commands import Around, install, process, script, unread_server
 from canserve.recipes.draft import Account, Draft
-from canserve.recipes.templates import filled
+from canserve.recipes.templates import filled, refuse_commands
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
 from canserve.rules.recipes import Runtime, asides, form, runtime, runtime_of
 from canserve.subjects.recipe import HIDDEN, Said
@@ -48,17 +48,24 @@ def read(tree: Mapping, draft: Draft) -> None:
     account.settle(draft)
 
 
-def _command(command: Scalar, values: dict[str, str], draft: Draft, account: Account) -> None:
+def _command(command: Scalar, values: dict[str, Said], draft: Draft, account: Account) -> None:
     """The template; a value that it does not use decides nothing."""
-    text = filled(command.text, command.line, values, draft.scope, doubled="{{" in command.text)
+    plain = {name: said.value for name, said in values.items()}
+    text = filled(command.text, command.line, plain, draft.scope, doubled="{{" in command.text)
+    used = {
+        name
+        for name in values
+        if f"{{{name}}}" in command.text or any(f"{{{name}}}" in v for v in plain.values())
+    }
+    refuse_commands({name: values[name] for name in used}, draft.scope)
     for name in values:
-        if f"{{{name}}}" in command.text or any(f"{{{name}}}" in value for value in values.values()):
+        if name in used:
             account.use("defaults", name)
         elif name != "model":
             draft.note(f"defaults: {name} stands in no command, so that it reaches nothing")
             account.aside("defaults", name)
-    plain = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
-    draft.scope.variables.update(plain)
+    known = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
+    draft.scope.variables.update(known)
     around = Around(environment=draft.environment, image=draft.image)
     script(text, command.line, around, draft, command.lined)
     if not any(each.engine for each in draft.commands):
@@ -99,15 +106,18 @@ def _flag(flag: str, node: Node, line: int) -> list[Said]:
             return []
 
 
-def _values(tree: Mapping, draft: Draft) -> dict[str, str]:
+def _values(tree: Mapping, draft: Draft) -> dict[str, Said]:
     """What names in braces stand for."""
     from canserve.recipes.forms.json_text import json_text
 
     defaults = tree.get("defaults")
     entries = defaults.entries if isinstance(defaults, Mapping) else ()
-    found = {key.text: node.text if isinstance(node, Scalar) else json_text(node) for key, node in entries}
+    found = {
+        key.text: Said(node.text if isinstance(node, Scalar) else json_text(node), key.line)
+        for key, node in entries
+    }
     if draft.model is not None:
-        found.setdefault("model", draft.model.value)
+        found.setdefault("model", draft.model)
     return found
 
 
