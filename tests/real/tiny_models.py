@@ -177,19 +177,22 @@ def wrong(model: Any, words: Any) -> list[str]:
 def make(kind: str, folder: Path) -> None:
     """A model of a kind, in its folder. Raises ValueError when it has not learnt its answers."""
     import torch
+    from transformers import AutoTokenizer
 
-    torch.set_num_threads(
-        1
-    )  # several wait for one another on a busy machine, and the same seed then gives other weights
+    # Several threads wait for one another on a busy machine, and the same seed then gives other weights.
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     words = tokenizer()
     model = KINDS[kind](words.convert_tokens_to_ids)
+    words.save_pretrained(folder)
+    model.config.save_pretrained(folder)
+    # Taught on words as engines split them: the model's type decides that, not how they were learnt.
+    words = AutoTokenizer.from_pretrained(folder)
     taught(model, words)
     model.eval().to(torch.bfloat16)
     if missed := wrong(model, words):
         raise ValueError(f"{kind} has not learnt {missed}")
     model.save_pretrained(folder)
-    words.save_pretrained(folder)
     ends = words.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
     files: dict[str, object] = {"generation_config.json": {"eos_token_id": ends, "pad_token_id": ends[1]}}
     if hasattr(model.config, "vision_config"):
