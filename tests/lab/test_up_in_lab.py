@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from canserve.store.journal import journal
 from canserve.subjects.launch import Process
 from lab.conftest import COMMUNITY_TAG
 from lab.hosts import Host
@@ -20,6 +21,8 @@ from made_plans import environment, saved, told
 pytestmark = pytest.mark.slow
 
 MODEL = str(Path(__file__).parent.parent.parent / "examples" / "founding" / "model")
+STANDIN = ("--accelerators", "nvidia", "--no-first-token")
+"""It listens, and answers nothing."""
 HEAD, SECOND = "10.77.1.2", "10.77.1.3"
 
 
@@ -62,9 +65,7 @@ class Operator:
         return dict(told(done.stdout)), done.returncode
 
     def up(self, processes: Sequence[Process], *words: str) -> tuple[dict[str, Any], int]:
-        return self.ask(
-            "up", self.plan(processes), "--accelerators", "nvidia", "--wait", "60", *words, on=True
-        )
+        return self.ask("up", self.plan(processes), *STANDIN, "--wait", "60", *words, on=True)
 
 
 def traces(host: Host) -> set[str]:
@@ -187,9 +188,21 @@ def test_an_engine_that_ends_says_its_own_last_words(ana: Operator) -> None:
 
 def test_an_image_that_one_host_lacks(ana: Operator, clean: Lab) -> None:
     clean.b.docker("rmi", TAG)
-    up, code = ana.up(launcher())
+    up, code = ana.up(launcher(), "--no-distribute")
     assert (up["state"], code) == ("failed", 1)
     assert up["because"].startswith(f"second: docker gives no image {TAG}") and "docker load" in up["hint"]
+    dry, _ = ana.up(launcher(), "--dry-run")
+    (carry,) = (step for step in dry["steps"] if step["name"] == "carry")
+    assert carry["line"] == f"canserve distribute --image {TAG} --to {ana.cluster}"
+    names = [step["name"] for step in dry["steps"]]
+    assert names.index("port-free") < names.index("carry") < names.index("image-held")
+    assert TAG not in clean.b.docker("images", "--format", "{{.Repository}}:{{.Tag}}")
+    up, code = ana.up(launcher())
+    assert (up["state"], code) == ("up", 0), up
+    with journal(ana.folder / ana.name) as kept:
+        (step,) = (one for one in kept.steps(up["run"]) if one.name == "carry")
+    assert step.status == 0 and "straight over the network" in step.output
+    assert ana.ask("down", up["run"])[1] == 0
 
 
 def test_a_port_that_is_taken_on_the_head(ana: Operator, clean: Lab) -> None:
@@ -207,7 +220,7 @@ def test_an_operator_that_ends_at_any_moment(
     ana: Operator, ben: Operator, clean: Lab, signal: str, seconds: str
 ) -> None:
     program = str(Path(sys.executable).with_name("canserve"))
-    words = ("up", ana.plan(over_ray()), "--accelerators", "nvidia", "--on", ana.cluster, "--wait", "60")
+    words = ("up", ana.plan(over_ray()), *STANDIN, "--on", ana.cluster, "--wait", "60")
     ended = clean.operator.run(
         "timeout", "-s", signal, seconds, program, *words, check=False, timeout=120,
         env={**ana.env, "XDG_RUNTIME_DIR": "/run/operator"},

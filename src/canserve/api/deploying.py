@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -102,7 +103,10 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     }  # fmt: skip
     doing.journal.begin(one.run, now(), told)
     before = in_use(one, it.nodes)
-    report = _started(it, doing)
+    with ExitStack() as undoing:  # also where this program itself is at fault
+        undoing.callback(_undone, it, doing, UpReport(it, "failed", "canserve itself failed"))
+        report = _started(it, doing)
+        undoing.pop_all()
     if report.state in ("failed", "stalled", "interrupted"):
         return _ended(it, doing, report, before)
     doing.journal.settle(one.run, report.state, report.why)
@@ -132,8 +136,10 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
         lambda outlook: _shown(it, doing, outlook), doing.first_token,
     )  # fmt: skip
     came = awaited(watching)
+    unset = carry_out(it.after, "up", hands) if came.state == "up" else ()
+    told = (*came.told, *(f"{each.step.machine}: {each.why}" for each in unset))
     return UpReport(
-        it, came.state, came.why, came.hint, came.seen, came.kind, came.name, came.told, came.fix, came.stages
+        it, came.state, came.why, came.hint, came.seen, came.kind, came.name, told, came.fix, came.stages
     )
 
 

@@ -20,11 +20,12 @@ from canserve.api.wished import (
     given_to,
     notes_for,
     refuse_secrets,
+    restart_policy,
     where_it_lies,
 )
 from canserve.facts import Missing
 from canserve.plan.plan import Plan
-from canserve.plan.steps.starting import starting
+from canserve.plan.steps.starting import kept_up, starting
 from canserve.plan.steps.step import Step
 from canserve.run.carrying import Carry, lacking
 from canserve.run.transfer import WantedError
@@ -48,6 +49,8 @@ class Prepared:
     """What is brought to machines that lack it, once they are claimed."""
     targets: tuple[str, ...] = ()
     """The machines as the user names them."""
+    after: tuple[Step, ...] = ()
+    """Once it serves."""
     promise: Mapping[str, Any] | None = None
     """What the plan promises of speed, as the journal keeps it for ``verify``."""
 
@@ -92,9 +95,16 @@ def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
         state=absolute(wishes.state, "the folder of claims"),
     )
     notes = (*start.notes, *notes_for(deployment, wishes))
-    targets = tuple(wishes.on or names)
+    policy = restart_policy(where, wishes)
     return Prepared(
-        deployment, nodes, starting(deployment), chosen, notes, (), targets, promised.kept(chosen)
+        deployment=deployment,
+        nodes=nodes,
+        steps=starting(deployment),
+        plan=chosen,
+        notes=notes,
+        targets=tuple(wishes.on or names),
+        after=() if policy is None else kept_up(deployment, policy),
+        promise=promised.kept(chosen),
     )
 
 

@@ -20,6 +20,7 @@ EXPORTED = (".yaml", ".yml", ".sh", ".service")
 HUB = "/canserve/huggingface"
 """Where a container sees the Hub cache."""
 _SECRET = re.compile(r"--(?:[a-z-]+-)?(?:api-key|token|password|secret)(?:=.*)?", re.IGNORECASE)
+_POLICY = re.compile(r"on-failure(?::[1-9]\d{0,3})?|unless-stopped|always")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"(?:.*_)?(?:KEY|TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIALS)", re.IGNORECASE)
 
@@ -44,6 +45,8 @@ class UpWishes:
     state: str = STATE
     force: bool = False
     """Although the plan says no."""
+    restart: str | None = None
+    """``on-failure``, ``on-failure:3``, ``unless-stopped``, ``always``: of containers, once they serve."""
     environment: tuple[str, ...] = ()
     """``NAME=VALUE`` for every process; they win over what the plan says."""
     carried: Given | None = None
@@ -155,6 +158,21 @@ def refuse_secrets(argvs: Sequence[Sequence[str]]) -> None:
                 f"{word.partition('=')[0]} would show a secret to everybody on the machine",
                 "give it as a variable of the engine: --secret NAME, or --secret-file PATH",
             )
+
+
+def restart_policy(where: Where, wishes: UpWishes) -> str | None:
+    """Of its containers; None: none. Raises SpecError."""
+    if wishes.restart is None or wishes.restart == "no":
+        return None
+    if not _POLICY.fullmatch(wishes.restart):
+        raise SpecError(
+            f"{wishes.restart} is no restart policy", "no, on-failure, on-failure:N, unless-stopped, always"
+        )
+    if isinstance(where, Folder):
+        raise SpecError(
+            "only containers have a restart policy", "canserve export writes units for what runs without"
+        )
+    return wishes.restart
 
 
 def given_to(model: str, where: Where, wishes: UpWishes) -> Given:

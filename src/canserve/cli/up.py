@@ -89,6 +89,11 @@ def state_option(function: Any) -> Any:
     metavar="N",
     help="Candidates started at most.",
 )
+@click.option(
+    "--restart",
+    metavar="POLICY",
+    help="Of containers, once it serves: on-failure[:N], unless-stopped, always.",
+)
 @click.option("--no-distribute", is_flag=True, help="Bring nothing to machines that lack it.")
 @click.option("--keep", is_flag=True, help="Leave standing what failed.")
 @click.option("--force", is_flag=True, help="Although the plan says no.")
@@ -139,6 +144,7 @@ class Wanted:
     patience: float
     no_first_token: bool
     tries: int
+    restart: str | None
     no_distribute: bool
     keep: bool
     force: bool
@@ -213,7 +219,8 @@ def _wishes(wanted: Wanted) -> UpWishes:
         wanted.secret_files,
         wanted.state or STATE,
         wanted.force,
-        wanted.environment,
+        environment=wanted.environment,
+        restart=wanted.restart,
     )
 
 

@@ -46,6 +46,11 @@ def start(it: Deployment, number: int) -> tuple[str, ...]:
     return _detached(it, it.where, number)
 
 
+def restart(program: str, run: str, number: int, policy: str) -> tuple[str, ...]:
+    """Sets a container's restart policy. Not while it starts: what fails then has to be seen to have ended."""
+    return (program, "update", "--restart", policy, container_name(run, number))
+
+
 def inside(it: Deployment, number: int, words: Sequence[str]) -> tuple[str, ...]:
     """A command beside a process that runs: in its container, or from the same environment."""
     if isinstance(it.where, Image):

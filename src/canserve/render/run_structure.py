@@ -93,6 +93,7 @@ def _whole(it: Prepared) -> Iterator[Step]:
     yield from first if it.carries else ()
     yield from (carry_step(carry, it.targets) for carry in it.carries)
     yield from (step for step in it.steps if not it.carries or step not in first)
+    yield from it.after
 
 
 def steps_output(steps: Iterable[Step], routes: Mapping[str, ssh.Route]) -> tuple[StepShape, ...]:

@@ -24,6 +24,16 @@ def starting(it: Deployment) -> tuple[Step, ...]:
     return (*(step for site in it.sites for step in _claims(it, site)), *_processes(it))
 
 
+def kept_up(it: Deployment, policy: str) -> tuple[Step, ...]:
+    """Steps for once it serves: from then on its container engines start again what ends, as the policy says."""
+    last = max((step.stage for step in starting(it)), default=0) + 1
+    what = "the restart policy was not set"
+    return tuple(
+        Step("restart", one.host, serving.restart(it.program, it.run, number, policy), last, what, number)
+        for number, one in enumerate(it.processes)
+    )
+
+
 def ports(it: Deployment, machine: str) -> dict[int, int]:
     """Ports that a machine's processes will listen on, each with the process."""
     return {
