@@ -18,7 +18,7 @@ ORDER = tuple(knowledge().order)
 MARKS = [(marker.engine, marker.phase) for marker in knowledge().markers]
 MARKED = marked(MARKS, "vllm")
 JOINING = Budgets().of("connecting", MARKED, ORDER).seconds
-STILL = Counters(10.0, 1 << 30, 1 << 30, processes=3)
+STILL = Counters(10.0, 1 << 30, 1 << 30, 0, processes=3)
 
 
 def sample(
@@ -54,12 +54,13 @@ def test_one_that_stands_is_said_to_within_a_minute_of_its_budget() -> None:
     [
         lambda n: {"news": n},
         lambda n: {"counters": replace(STILL, read=n * (5 << 20))},
+        lambda n: {"counters": replace(STILL, written=n * (5 << 20))},
         lambda n: {"counters": replace(STILL, memory=n * (20 << 20))},
         lambda n: {"counters": replace(STILL, accelerator=n * (20 << 20))},
         lambda n: {"counters": replace(STILL, faults=n * 300)},
         lambda n: {"counters": replace(STILL, builders=1)},
     ],
-    ids=["log", "bytes read", "memory", "accelerator memory", "pages", "compilers"],
+    ids=["log", "bytes read", "bytes written", "memory", "accelerator memory", "pages", "compilers"],
 )
 def test_what_moves_is_never_said_to_stand(moving: object) -> None:
     looks = [[sample(0, "connecting"), sample(1, "connecting", **moving(n))] for n in range(3000)]  # type: ignore[operator]

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from canserve.api.diagnosing import shipped_matcher
 from canserve.commands import watching
 from canserve.probes.logs.tracking import FIRST, LAST, Tracker
-from canserve.run.watching_look import Log, fresh, trees
+from canserve.run.watching_kernel import counters, trees
+from canserve.run.watching_look import Log, fresh
 from canserve.run.watching_sockets import understood
+from canserve.subjects.progress import Counters
 from canserve.transport.frames import Answer
 from canserve.transport.reach import Look
 
@@ -61,13 +63,26 @@ def test_the_tree_of_processes_is_that_of_the_kernel() -> None:
         script = watching.tree([f'roots="7:{child.pid}"'])
         done = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=60)
         found = trees(Look("m", "how", "when", {"tree": answer(done.stdout)}))
-        assert [line.name for line in sorted(found[7], key=lambda line: line.pid)] == ["sh", "sleep"]
-        assert all(line.memory > 0 and line.state in "SRD" and line.read is not None for line in found[7])
+        assert [line.name for line in sorted(found[7].lines, key=lambda line: line.pid)] == ["sh", "sleep"]
+        assert all(
+            line.memory > 0 and line.state in "SRD" and line.read is not None for line in found[7].lines
+        )
+        told = counters(found[7], False, None)
+        assert told is not None and told.processes == 2 and told.written is not None and told.builders == 0
         none = subprocess.run(["sh", "-c", watching.tree([])], capture_output=True, check=True, timeout=60)
         assert trees(Look("m", "how", "when", {"tree": answer(none.stdout)})) == {}
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait(20)
+
+
+def test_of_another_users_processes_its_control_group_tells() -> None:
+    line = "3 41 - - - - 1 S 250 1000 7 VLLM::Worker_TP"
+    found = trees(Look("m", "", "", {"tree": answer(f"clock 100\npage 4096\n{line}\ngroup 3 5000 900\n")}))
+    assert counters(found[3], False, 12) == Counters(2.5, 4_096_000, 5000, 900, 7, 0, 12, 1)
+    assert counters(found[3], True, None) == Counters(0, 0, None, None, 0, 0, None, 0), (
+        "a cluster's own does not count"
+    )
 
 
 @given(st.text(max_size=300))
@@ -103,6 +118,15 @@ def test_a_log_is_kept_at_its_ends_and_its_bars_are_seen_while_they_are_drawn() 
             one.told.counts[None].done == done
             and one.told.of(0, shipped_matcher().knowledge.order)[-1] == "loading"
         )
+
+
+def test_dots_are_a_sign_of_life() -> None:
+    one = tracker(0, engine="llama.cpp")
+    one.feed(b"load_tensors: loading model tensors, this can take a while...\n")
+    before = one.told.news
+    for _ in range(5):
+        one.feed(b"..")
+    assert one.told.news == before + 5 and one.told.of(0, shipped_matcher().knowledge.order) == ("loading",)
 
 
 def test_what_a_process_said_before_it_named_its_rank_is_that_ranks() -> None:

@@ -25,10 +25,17 @@ END {
       if (session[q] in first) { mine[p] = of[session[q]]; break }
       if (!(q in up)) break; q = up[q] } }
   for (p in mine) if (k++ < most) print mine[p], p, up[p], told[p], comm[p] }' | while read -r n p rest; do
-  r=; b=
-  { while read -r k v; do case $k in rchar:) r=$v;; read_bytes:) b=$v;; esac; done <"/proc/$p/io"; } 2>/dev/null
-  printf '%%s %%s %%s %%s %%s\n' "$n" "$p" "${r:--}" "${b:--}" "$rest"
+  r=; b=; w=; o=
+  { while read -r k v; do case $k in rchar:) r=$v;; read_bytes:) b=$v;; wchar:) w=$v;; write_bytes:) o=$v;; esac
+  done <"/proc/$p/io"; } 2>/dev/null
+  printf '%%s %%s %%s %%s %%s %%s %%s\n' "$n" "$p" "${r:--}" "${b:--}" "${w:--}" "${o:--}" "$rest"
 done
+for one in $roots; do  # of another user's only its group tells
+  { read -r group <"/proc/${one#*:}/cgroup"; } 2>/dev/null || continue
+  stat=/sys/fs/cgroup${group#0::}/io.stat
+  [ "$group" != "0::/" ] && [ -r "$stat" ] && awk -v n="${one%%%%:*}" '{ for (i = 2; i <= NF; i++) {
+    if (split($i, f, "=") == 2) s[f[1]] += f[2] } } END { printf "group %%s %%.0f %%.0f\n", n, s["rbytes"], s["wbytes"] }' "$stat"
+done; :
 """
 _DETACHED_ROOT = (
     '{{ read -r p <{pid}; }} 2>/dev/null && case $p in *[!0-9]*|"") ;; *) roots="$roots {number}:$p";; esac'

@@ -183,6 +183,7 @@ def _counted(base: Counters, now: Counters) -> str:
     signs = (
         ("compilers run", now.builders > 0),
         ("bytes were read", _grown(base.read, now.read) >= _READ),
+        ("bytes were written", _grown(base.written, now.written) >= _READ),
         ("accelerator memory changed", abs(_grown(base.accelerator, now.accelerator)) >= _MEMORY),
         ("memory changed", abs(now.memory - base.memory) >= _MEMORY),
         ("pages were read", now.faults - base.faults >= _FAULTS),

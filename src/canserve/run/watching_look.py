@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from canserve.commands import serving, watching
@@ -15,9 +15,10 @@ from canserve.probes.live import Way, asked
 from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.tracking import Tracker
 from canserve.run.looking import WIDTH, Question, sections_of, understood
+from canserve.run.watching_kernel import Below, accelerators, counters, trees, whole
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import PROCESS, Deployment, Folder, Seen
-from canserve.subjects.progress import Counters, Sample
+from canserve.subjects.progress import Sample
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
 from canserve.trees.fanout import fanout
@@ -30,11 +31,6 @@ AGAIN = 20.0
 """Seconds until a machine that did not answer is looked at again."""
 _HEALTH, _MODELS = "/health", "/v1/models"
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:]{8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
-_BUILDERS = frozenset((
-    "nvcc", "cicc", "ptxas", "fatbinary", "nvlink", "cudafe++", "ninja", "cc1plus", "cc1", "g++", "gcc", "c++", "clang",
-    "clang++", "hipcc", "lld", "ld", "collect2", "as",
-))  # fmt: skip
-_MIB = 1 << 20
 
 
 @dataclass
@@ -88,11 +84,11 @@ class Eyes:
         seen, samples, pids = [], [], dict[int, tuple[int, ...]]()
         for name, look in looks.items():
             at = understood(name, look, self._question)
-            mine = trees(look)
+            counted = trees(look)
             for number in self._of(name):
                 self._read(number, look)
-                samples.append(self._sample(number, at, look, mine.get(number, ()), _accelerators(look)))
-                pids[number] = tuple(line.pid for line in mine.get(number, ()))
+                samples.append(self._sample(number, at, look, counted.get(number, Below())))
+                pids[number] = counted.get(number, Below()).pids
             seen.append(at)
         samples.sort(key=lambda sample: sample.process)
         return Sight(tuple(seen), tuple(samples), self._answered(looks), pids)
@@ -148,9 +144,7 @@ class Eyes:
         else:
             log.tracker.feed(fresh(log, found))
 
-    def _sample(
-        self, number: int, seen: Seen, look: Look, tree: Sequence[_Line], accelerator: int | None
-    ) -> Sample:
+    def _sample(self, number: int, seen: Seen, look: Look, below: Below) -> Sample:
         process = self.deployment.processes[number]
         told = self.logs[number].tracker.told
         sample = Sample(number, process.host, process.ranks, told=told, speaks=bool(process.ranks))
@@ -163,14 +157,20 @@ class Eyes:
                 sample, seen=reached, alive=False if reached else None, state="is not there any more"
             )
         state = running.state if not running.last else f"{running.state}: {running.last}"
-        counters = _counters(tree, ray.starts(process.argv), accelerator if process.ranks else None, look)
-        lasting = None if counters is None or not _whole(look) else self._lasting(tree)
+        held = accelerators(look) if process.ranks else None
+        seen_there = "tree" in look.answers
+        counted = counters(below, ray.starts(process.argv), held) if seen_there else None
+        lasting = self._lasting(below) if counted is not None and whole(look) else None
         return replace(
-            sample, alive=running.alive, state=state, code=running.exit, counters=counters, lasting=lasting
+            sample, alive=running.alive, state=state, code=running.exit, counters=counted, lasting=lasting
         )
 
-    def _lasting(self, tree: Sequence[_Line]) -> Mapping[int, str]:
-        return {line.pid: line.name for line in tree if line.state != "Z" and self._matcher.lasts(line.name)}
+    def _lasting(self, below: Below) -> Mapping[int, str]:
+        return {
+            line.pid: line.name
+            for line in below.lines
+            if line.state != "Z" and self._matcher.lasts(line.name)
+        }
 
     def _answered(self, looks: Mapping[str, Look]) -> bool | None:
         if self.endpoint is None or self.endpoint[0] not in looks:
@@ -215,83 +215,3 @@ def fresh(log: Log, found: Answer) -> bytes:
         log.lines.append(line)
         fresh.append(line[stamp.end() :])
     return b"\n".join([*fresh, b""]) if fresh else b""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """One process of the kernel."""
-
-    pid: int
-    read: int | None
-    state: str
-    cpu: float
-    memory: int
-    faults: int
-    name: str
-
-
-def trees(look: Look) -> Mapping[int, list[_Line]]:
-    """By process of the deployment: itself and all below it."""
-    found = look.section("tree")
-    if not isinstance(found, Answer):
-        return {}
-    clock, page, found_trees = 100, 4096, dict[int, list[_Line]]()
-    for line in found.text.splitlines():
-        match line.split():
-            case ["clock", value] if value.isdecimal():
-                clock = max(int(value), 1)
-            case ["page", value] if value.isdecimal():
-                page = int(value)
-            case [number, pid, chars, blocks, parent, state, ticks, resident, faults, name] if all(
-                word.isdecimal() for word in (number, pid, parent, ticks, resident, faults)
-            ):
-                read = max((int(each) for each in (chars, blocks) if each.isdecimal()), default=None)
-                found_trees.setdefault(int(number), []).append(
-                    _Line(int(pid), read, state, int(ticks) / clock, int(resident) * page, int(faults), name)
-                )
-            case _:
-                pass
-    return found_trees
-
-
-def _whole(look: Look) -> bool:
-    """Whether every process was listed."""
-    found = look.section("tree")
-    return isinstance(found, Answer) and found.whole and found.out.count(b"\n") < watching.MOST_PROCESSES
-
-
-def _counters(tree: Sequence[_Line], cluster: bool, accelerator: int | None, look: Look) -> Counters | None:
-    """Of a process; of one that joins its machine to a cluster: of the workers there, and not of the cluster's own."""
-    if not isinstance(look.section("tree"), Answer):
-        return None
-    mine = [line for line in tree if not cluster or ray.works(line.name)]
-    if not mine and not cluster:
-        return None
-    read = [line.read for line in mine if line.read is not None]
-    return Counters(
-        sum(line.cpu for line in mine),
-        sum(line.memory for line in mine),
-        sum(read) if read else None,
-        sum(line.faults for line in mine),
-        sum(line.name in _BUILDERS for line in mine),
-        accelerator,
-        len(mine),
-    )
-
-
-def _accelerators(look: Look) -> int | None:
-    """Bytes in use on all accelerators of a machine; None: nobody says."""
-    found = look.answers.get("gpu")
-    if found is None:
-        return None
-    used = list(_used(found.text.splitlines()))
-    return sum(used) if used else None
-
-
-def _used(lines: Iterable[str]) -> Iterator[int]:
-    for line in lines:
-        first, _, value = line.partition(" ")
-        if first == "bytes" and value.isdecimal():
-            yield int(value)
-        elif (mib := line.split(",")[0].strip()).isdecimal():
-            yield int(mib) * _MIB

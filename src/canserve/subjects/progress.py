@@ -66,6 +66,8 @@ class Counters:
     """Resident bytes."""
     read: int | None = None
     """Bytes read, from disks or through the page cache."""
+    written: int | None = None
+    """Bytes written: what is downloaded, for one."""
     faults: int = 0
     """Pages that came from a disk when they were touched."""
     builders: int = 0

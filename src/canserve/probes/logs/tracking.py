@@ -45,6 +45,8 @@ class Tracker:
         self._first += data[:room]
         self._tail += data[max(room, 0) :]
         del self._tail[:-LAST]
+        if data and not data.strip(b"."):
+            self._news += 1  # dots, one after the other, are a progress bar too
         *whole, self._rest = (self._rest + data).split(b"\n")
         for raw in whole:
             self._line(raw)
