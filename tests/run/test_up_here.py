@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from canserve.store.journal import journal
-from made_plans import environment, told
+from loopback import free_port
+from made_plans import environment, saved, server, told
 from operator_here import COMMAND, Here, within
 
 
@@ -215,6 +217,34 @@ def test_logs_that_are_followed_end_with_who_follows(here: Here) -> None:
     assert within(5, lambda: not readers())
     here.asked("down", up["run"])
     assert here.left() == set()
+
+
+def test_logs_of_all_ranks_are_followed_as_their_lines_come(here: Here) -> None:
+    other = free_port()
+    processes = [server("local", here.port), replace(server("local", other), ranks=(1,))]
+    plan = saved(here.folder / "plan.json", processes, build=environment(here.folder, "vllm"))
+    up, code = here.asked("up", str(plan))
+    assert (up["state"], code) == ("up", 0), up
+    logs = [here.state / up["run"] / number / "log" for number in ("0", "1")]
+    following = subprocess.Popen(
+        [COMMAND, "logs", "-f", "--state", str(here.state)], env=here.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert following.stdout is not None
+    lines = iter(following.stdout.readline, "")
+    ready = {next(line for line in lines if "ready on" in line).split(" | ")[0] for _ in logs}
+    assert ready == {"local rank 0", "local rank 1"}
+    for number, said in ((1, "first"), (0, "second"), (1, "third"), (1, "fourth"), (0, "fifth")):
+        with logs[number].open("a") as writing:
+            writing.write(f"{said}\n")
+        assert next(lines) == f"local rank {number} | {said}\n"
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=20)
+    whole = here.run("logs", up["run"], "-n", "2").stdout.splitlines()
+    assert whole == [
+        "local rank 0 | second", "local rank 0 | fifth", "local rank 1 | third", "local rank 1 | fourth",
+    ]  # fmt: skip
+    assert here.asked("down", up["run"])[1] == 0 and here.left() == set()
 
 
 def test_kill_9_of_the_operator_and_down_from_another_process(here: Here) -> None:
