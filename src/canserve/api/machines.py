@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from canserve.api import Options, SpecError, read_nodes
@@ -63,6 +64,27 @@ def preflown(report: MachinesReport, wanted: Wanted, options: Options | None = N
     cluster = with_preflight(report.cluster, wanted, Way(options.offline, options.progress))
     found, skipped = judge(cluster)
     return MachinesReport(cluster, (*report.findings, *found), (*report.skipped, *skipped))
+
+
+def needing(wanted: Wanted, plan: Path, options: Options | None = None) -> Wanted:
+    """The same preflight with the kernels that a saved plan's first plan needs. Raises SpecError."""
+    from canserve.api import read_model
+    from canserve.plan.file import MAX_BYTES, PlanError, read_plans
+    from canserve.plan.kernels import needed
+
+    options = options or Options()
+    try:
+        with plan.open(encoding="utf-8") as file:
+            plans = read_plans(file.read(MAX_BYTES + 1))
+    except (OSError, UnicodeDecodeError, PlanError) as error:
+        raise SpecError(f"--plan {plan}: {error}", "canserve plan ... --save FILE writes one") from error
+    if not plans.plans:
+        raise SpecError(f"--plan {plan}: it holds no plan", "canserve plan ... --save FILE writes one")
+    best = plans.plans[0]
+    needs = needed(read_model(best.model, options), best.options)
+    if options.progress is not None:
+        options.progress("; ".join(f"{need.kernel}: {need.because}" for need in needs))
+    return replace(wanted, kernels=tuple(need.kernel for need in needs))
 
 
 def preflight_script(report: MachinesReport, wanted: Wanted) -> str:

@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     help="With --preflight: a variable for every rank, such as NCCL_SOCKET_IFNAME.",
 )
 @click.option(
+    "--plan",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --preflight: try the kernels that this saved plan needs, by its dtype and quantization.",
+)
+@click.option(
     "--backend",
     type=click.Choice(["nccl", "gloo"]),
     help="With --preflight: instead of what the GPUs suggest.",
@@ -91,7 +97,7 @@ def command(**chosen: Any) -> int:
     canserve machine profile:dgx-spark
     canserve machine local --save here.toml
     canserve machine cluster.toml --links --check
-    canserve machine cluster.toml --preflight --in docker://IMAGE
+    canserve machine cluster.toml --preflight --in docker://IMAGE --plan plan.json
     """
     return run(Wanted(**chosen))
 
@@ -107,6 +113,7 @@ class Wanted:
     preflight: bool
     inside: tuple[str, ...]
     settings: tuple[str, ...]
+    plan: Path | None
     backend: str | None
     step_seconds: int
     dry_run: bool
@@ -141,6 +148,10 @@ def run(wanted: Wanted) -> int:
             from canserve.cli.preflight import chosen
 
             what = chosen(wanted, [node.name for node in report.cluster.nodes])
+            if wanted.plan is not None:
+                from canserve.api.machines import needing
+
+                what = needing(what, wanted.plan, options)
             if wanted.dry_run:
                 emit(preflight_script(report, what))
                 return 0
@@ -170,10 +181,10 @@ def _refuse(wanted: Wanted) -> None:
     if wanted.bandwidth and not wanted.links:
         raise click.UsageError("--bandwidth goes with --links.")
     if wanted.preflight != bool(wanted.inside) or (
-        not wanted.preflight and (wanted.settings or wanted.backend or wanted.dry_run)
+        not wanted.preflight and (wanted.settings or wanted.backend or wanted.dry_run or wanted.plan)
     ):
         raise click.UsageError(
-            "--preflight needs --in; --in, --env, --backend and --dry-run go with --preflight."
+            "--preflight needs --in; --in, --env, --plan, --backend and --dry-run go with --preflight."
         )
     if save is not None and (wanted.listed or save.suffix != ".toml"):
         raise click.UsageError("--save takes one MACHINE, and a FILE that ends in .toml.")

@@ -158,6 +158,8 @@ class Preflight:
     channels: tuple[Channel, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     trials: tuple[Trial, ...] = ()
+    asked: tuple[str, ...] = ()
+    """Kernels that were to be tried."""
 
     def node(self, number: int) -> str:
         """Of a rank."""

@@ -11,15 +11,29 @@ from canserve.verdict import No, Unknown, Verdict, Yes
 _CLAIMS = {
     "bfloat16": ("product-in-bfloat16", "A matrix product in bfloat16 gives the right result."),
     "float16": ("product-in-float16", "A matrix product in float16 gives the right result."),
+    "float32": ("product-in-float32", "A matrix product in float32 gives the right result."),
     "triton": ("triton-compiles-here", "Triton compiles a kernel for this GPU, and it runs."),
     "fp8": (
         "product-in-fp8-blocks",
         "A product of FP8 matrices with a scale per block gives the right result.",
     ),
+    "fp8-scaled": (
+        "product-in-fp8-scaled",
+        "A product of FP8 matrices with one scale each gives the right result.",
+    ),
     "fp4": (
         "product-in-fp4-blocks",
         "A product of FP4 matrices with a scale per block gives the right result.",
     ),
+    "mxfp4": (
+        "product-in-mxfp4",
+        "A product with weights of MXFP4, unpacked on the way, gives the right result.",
+    ),
+    "int4": (
+        "product-in-int4-groups",
+        "A product with weights of four bits in groups, unpacked on the way, gives the right result.",
+    ),
+    "int8": ("product-in-int8", "A product of 8-bit integers gives exactly the right result."),
 }
 
 
@@ -27,6 +41,8 @@ def _kernel(kernel: str, name: str, claim: str) -> PreflightCheck:
     def run(reader: Reader, cluster: Cluster, flight: Preflight) -> Verdict:
         del reader, cluster
         tried = [each for each in flight.kernels if each.name == kernel]
+        if not tried and kernel not in flight.asked:
+            raise NotApplicable("it was not tried: nothing asked for it")
         if failed := [each for each in tried if each.state in {"failed", "stalled"}]:
             said = "; ".join(f"{each.node}: {each.state}: {each.said}" for each in failed)
             return No(

@@ -38,6 +38,7 @@ SIZES = (8, 1 << 13, 1 << 18, 1 << 20, 1 << 24, 1 << 28)
 BROADCAST = (1 << 20, 1 << 24)
 PAIR = 1 << 25
 KERNELS = ("bfloat16", "float16", "triton", "fp8", "fp4")
+"""Tried where no plan says what it needs."""
 FIRST_PORT, LAST_PORT = 20000, 32000
 """Below those that the kernel gives to connections."""
 MOST_RANKS = 8
@@ -68,6 +69,7 @@ class Wanted:
     """``nccl`` or ``gloo``; None: NCCL where every machine has NVIDIA's accelerators."""
     seconds: int = 30
     """For one step."""
+    kernels: tuple[str, ...] = KERNELS
 
     def place(self, node: Node) -> Place | None:
         """Where it runs on a machine."""
@@ -133,7 +135,7 @@ def prepared(cluster: Cluster, wanted: Wanted) -> Run | Missing:
         "sizes": SIZES,
         "broadcast": BROADCAST,
         "pair_bytes": PAIR,
-        "kernels": KERNELS,
+        "kernels": wanted.kernels,
         "limits": limits,
     }
     return _run(cluster.nodes, wanted, devices, task, (master, Change("nothing")))
@@ -188,6 +190,7 @@ def with_preflight(cluster: Cluster, wanted: Wanted, way: Way) -> Cluster:
         way.tell(f"preflight: {sum(len(job.ranks) for job in run.jobs)} ranks on {len(run.jobs)} machines")
     with _interruptible() as stop:
         flight, looks = _started(run, cluster.nodes, way, stop)
+        flight = replace(flight, asked=wanted.kernels)
         pair = suspects(flight)
         if pair is not None and not stop.is_set():
             trials = _trials(cluster, wanted, flight, pair, (way, stop))

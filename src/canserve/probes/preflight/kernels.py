@@ -42,6 +42,31 @@ if sys.argv[1:2] == ["kernels"]:  # Triton reads a kernel's own source, which mu
                 total += tl.dot(left, right) * scale
             tl.store(out + rows[:, None] * side + columns[None, :], total)
 
+        @triton.jit  # type: ignore[untyped-decorator]
+        def _nibbles(a, packed, scales, out, BLOCK: tl.constexpr, GROUP: tl.constexpr, FLOAT: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803, PLR0913, PLR0917 - a kernel's pointers
+            """One tile of a product with weights of four bits, unpacked on the way: rows of the upper half in the low bits."""
+            row, column, many = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
+            side = many * BLOCK
+            half = side // 2
+            rows = row * BLOCK + tl.arange(0, BLOCK)
+            columns = column * BLOCK + tl.arange(0, BLOCK)
+            total = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+            for step in range(half // GROUP):
+                inner = step * GROUP + tl.arange(0, GROUP)
+                both = tl.load(packed + inner[:, None] * side + columns[None, :]).to(tl.int32)
+                for part in range(2):
+                    code = (both >> (4 * part)) & 15
+                    if FLOAT:
+                        power, rest = (code >> 1) & 3, (code & 1).to(tl.float32)
+                        size = tl.where(power == 0, 0.5 * rest, (1 + 0.5 * rest) * tl.exp2((power - 1).to(tl.float32)))  # fmt: skip
+                        value = tl.where(code >= 8, -size, size)
+                    else:
+                        value = (code - 8).to(tl.float32)
+                    left = tl.load(a + rows[:, None] * side + (inner + part * half)[None, :])
+                    scale = tl.load(scales + (step + part * (half // GROUP)) * side + columns)
+                    total += tl.dot(left, value.to(tl.float16)) * scale[None, :]
+            tl.store(out + rows[:, None] * side + columns[None, :], total)
+
 
 class NotHere(Exception):  # noqa: N818 - no error: this accelerator does not have it
     """A kernel does not apply here."""
@@ -96,6 +121,54 @@ def fp8_blocks() -> None:
     compare(out.cpu(), left @ right)
 
 
+def fp8_scaled() -> None:
+    """A product of FP8 matrices with one scale each, as the vendor's library does it."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise NotHere("there is no GPU here")
+    if torch.cuda.get_device_capability() < (8, 9) or torch.version.hip:
+        raise NotHere("this GPU has no FP8 (e4m3) units")
+    torch.manual_seed(0)
+    a, b = (torch.randn(SIDE, SIDE).to(torch.float8_e4m3fn) for _ in range(2))
+    scale_a, scale_b = torch.tensor(0.5, device="cuda"), torch.tensor(1.5, device="cuda")
+    out = torch._scaled_mm(a.cuda(), b.cuda().t(), scale_a=scale_a, scale_b=scale_b, out_dtype=torch.bfloat16)  # noqa: SLF001
+    compare(out.float().cpu(), (a.float() @ b.float().t()) * 0.75)
+
+
+def int8_product() -> None:
+    """A product of 8-bit integers, as the vendor's library does it; the result is exact."""
+    import torch
+
+    place = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+    a, b = (torch.randint(-127, 128, (SIDE, SIDE), dtype=torch.int8) for _ in range(2))
+    out = torch._int_mm(a.to(place), b.to(place).t())  # noqa: SLF001
+    if not torch.equal(out.cpu().long(), a.long() @ b.long().t()):
+        raise ArithmeticError("the result is wrong, and integers have no rounding")
+
+
+def four_bits(group: int, of_float: bool) -> None:
+    """A product with weights of four bits in groups, each with a scale: integers, or e2m1 with powers of two."""
+    import torch
+
+    needs_triton()
+    torch.manual_seed(0)
+    a, codes = torch.randn(SIDE, SIDE).half(), torch.randint(0, 16, (SIDE, SIDE), dtype=torch.int32)
+    scales = torch.rand(SIDE // group, SIDE) + 0.5
+    if of_float:
+        scales = torch.exp2(torch.randint(-2, 3, (SIDE // group, SIDE)).float())
+        table = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+        weights = table[codes.long() & 7] * torch.where(codes >= 8, -1.0, 1.0)
+    else:
+        weights = codes.float() - 8
+    packed = (codes[: SIDE // 2] | (codes[SIDE // 2 :] << 4)).to(torch.uint8)
+    out = torch.empty(SIDE, SIDE, device="cuda", dtype=torch.float32)
+    grid = (SIDE // BLOCK, SIDE // BLOCK)
+    _nibbles[grid](a.cuda(), packed.cuda(), scales.cuda(), out, BLOCK=BLOCK, GROUP=group, FLOAT=of_float)
+    compare(out.cpu(), a.float() @ (weights * scales.repeat_interleave(group, 0)))
+
+
 def fp4_blocks() -> None:
     """A product of FP4 matrices with a scale for every 16 values, as the vendor's library does it."""
     import torch
@@ -120,8 +193,13 @@ TRIALS: dict[str, Callable[[], None]] = {
     "bfloat16": lambda: product("bfloat16"),
     "float16": lambda: product("float16"),
     "triton": triton_compiles,
+    "float32": lambda: product("float32"),
     "fp8": fp8_blocks,
+    "fp8-scaled": fp8_scaled,
     "fp4": fp4_blocks,
+    "mxfp4": lambda: four_bits(32, of_float=True),
+    "int4": lambda: four_bits(128, of_float=False),
+    "int8": int8_product,
 }
 
 
