@@ -42,7 +42,8 @@ def transformers_version(ctx: click.Context, param: click.Parameter, value: str 
 
 def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """Everything after ``--``; a word that is no flag is most likely a build without ``--build``."""
-    if value and not value[0].startswith("-"):
+    moved = str(ctx.params.get("model") or "").startswith("-")  # with a recipe the first flag stands there
+    if value and not value[0].startswith("-") and not moved:
         hint = f" Did you mean --build {value[0]}?" if not ctx.params.get("builds") else ""
         raise click.UsageError(
             f"Got {value[0]!r} after the model. Flags for the engine follow --.{hint}", ctx
