@@ -81,7 +81,14 @@ class Replay:
                 tracker.feed(each.between(before, self._at))
                 alive = not (number in ended and self._at > each.lines[-1][0])
                 samples.append(
-                    Sample(number, each.machine, each.ranks, True, alive, "", tracker.told, self._counters)
+                    Sample(
+                        number,
+                        each.machine,
+                        each.ranks,
+                        alive=alive,
+                        told=tracker.told,
+                        counters=self._counters,
+                    )
                 )
             yield self._watch.observe(samples, self._at), samples
 
