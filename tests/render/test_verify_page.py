@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from canserve.api.verifying import judged
+from canserve.api.verifying import VerifyReport, judged
 from canserve.facts import Evidence, Known
 from canserve.render.plot import Point, _ceiling, plot
 from canserve.render.verify_page import verify_page
@@ -30,6 +30,10 @@ def answer(pace: float) -> Answer:
 
 
 def page() -> str:
+    return verify_page(report())
+
+
+def report() -> VerifyReport:
     steps = tuple(Step(width, 1.0, (answer(0.01 * width),) * width) for width in (1, 2, 4))
     served = Served(
         f"http://x/{EVIL}",
@@ -38,7 +42,7 @@ def page() -> str:
         first=Known(answer(0.1), LOOK),
         speeds=Known(Speeds(alone=(answer(0.1),), ramp=steps, ended=EVIL), LOOK),
     )
-    return verify_page(judged(served))
+    return judged(served)
 
 
 def test_a_page_is_whole_and_runs_nothing() -> None:

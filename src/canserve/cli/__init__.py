@@ -13,6 +13,7 @@ from canserve.cli.names import nearest
 
 COMMANDS = (
     "check",
+    "recipes",
     "candidates",
     "plan",
     "up",

@@ -34,12 +34,13 @@ class Group:
 
 def check_junit(report: Report) -> str:
     """A check: a suite for each build."""
-    return _document(report.model.subject, map(_of_build, report.builds))
+    return document(report.model.subject, map(group_of, report.builds))
 
 
-def _of_build(build: BuildReport) -> Group:
+def group_of(build: BuildReport, lead: str = "") -> Group:
+    """One build of a check."""
     where = f" on {build.machine}" if build.machine else ""
-    return Group(f"{build.target}{where}", build.verdict, build.findings, build.skipped)
+    return Group(f"{lead}{build.target}{where}", build.verdict, build.findings, build.skipped)
 
 
 def plans_junit(report: PlanReport) -> str:
@@ -49,16 +50,17 @@ def plans_junit(report: PlanReport) -> str:
         Group(f"{plan.build}, {layout_name(plan.parallel)}", plan.verdict, plan.findings, plan.skipped)
         for plan in plans.plans[:1]
     ]
-    return _document(f"{plans.model} on {report.on}", groups or [Group("plan", plans.verdict, (), ())])
+    return document(f"{plans.model} on {report.on}", groups or [Group("plan", plans.verdict, (), ())])
 
 
 def verify_junit(report: VerifyReport) -> str:
     """A verification."""
     group = Group(report.served.subject, report.verdict, report.findings, report.skipped)
-    return _document(report.served.subject, (group,))
+    return document(report.served.subject, (group,))
 
 
-def _document(name: str, groups: Iterable[Group]) -> str:
+def document(name: str, groups: Iterable[Group]) -> str:
+    """The whole file."""
     root = ElementTree.Element("testsuites", name=visible(name))
     for group in groups:
         root.append(_suite(group))

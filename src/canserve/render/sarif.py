@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -23,31 +23,39 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 READABLE = "build-readable"
 """The rule of a build that could not be read, so that no check judged it."""
 _LINE = re.compile(r"line (\d{1,7})")
+_TOLD = re.compile(r"line (\d{1,7}): ")
+"""Flags of a recipe are told with their line."""
 
 
 def check_sarif(report: Report) -> str:
-    """The whole log."""
-    results = [result for build in report.builds for result in _of_build(build, report.recipe)]
+    """The whole log of one check."""
+    about = {"verdict": word(report.verdict), "model": visible(report.model.subject)}
+    return log_of(results_of(report), about)
+
+
+def log_of(results: Sequence[dict[str, Any]], about: Mapping[str, str]) -> str:
+    """A log with one run."""
     used = {result["ruleId"] for result in results}
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "canserve",
-                        "semanticVersion": __version__,
-                        "rules": list(_rules(used)),
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": results,
-                "properties": {"verdict": word(report.verdict), "model": visible(report.model.subject)},
-            }
-        ],
+    driver = {"name": "canserve", "semanticVersion": __version__, "rules": list(_rules(used))}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": list(results),
+        "properties": dict(about),
     }
-    return json.dumps(log, indent=2, ensure_ascii=True) + "\n"
+    return (
+        json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=True) + "\n"
+    )
+
+
+def results_of(report: Report) -> list[dict[str, Any]]:
+    """A result for each no and each unknown."""
+    return [result for build in report.builds for result in _of_build(build, report.recipe)]
+
+
+def unreadable(rule: str, file: str, line: int, verdict: Verdict) -> Iterator[dict[str, Any]]:
+    """A file that could not be read at all."""
+    return _result(rule, file, verdict, (file, line))
 
 
 def _rules(used: set[str]) -> Iterator[dict[str, Any]]:
@@ -55,7 +63,7 @@ def _rules(used: set[str]) -> Iterator[dict[str, Any]]:
 
     claims = {check.name: check.claim for check in REFERENCE}
     for name in sorted(used):
-        claim = claims.get(name, "the build can be read")
+        claim = claims.get(name, "it can be read")
         yield {"id": name, "shortDescription": {"text": claim}, "defaultConfiguration": {"level": "error"}}
 
 
@@ -97,6 +105,8 @@ def _at(finding: Finding, recipe: Recipe | None) -> tuple[str, int] | None:
     """Where in the recipe: a line that was read for it, else the flag that it speaks of, else what decides there."""
     if recipe is None:
         return None
+    if told := _TOLD.match(finding.verdict.because):
+        return recipe.name, int(told[1])
     for look in finding.evidence:
         if look.subject == recipe.name and (found := _LINE.fullmatch(look.how)):
             return recipe.name, int(found[1])

@@ -1,0 +1,104 @@
+"""``recipes``: every recipe of a repository, each judged as ``check --recipe`` judges one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from canserve.api import Options, Report, SpecError, check
+from canserve.api.recipes import builds_of, load, model_of, options_with
+from canserve.recipes.trouble import RecipeError, UnknownFormError
+from canserve.verdict import Word, word
+
+ENDINGS = frozenset({".yaml", ".yml", ".sh", ".env", ".container", ".service", ".bash"})
+"""Of files in a folder that may be recipes."""
+MOST_FILES = 2000
+"""That are looked at in one folder."""
+_ORDER: tuple[Word, ...] = ("no", "unknown", "yes")
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeReport:
+    """One file. Exactly one of ``report``, ``problem`` and ``passed_over`` says something."""
+
+    file: str
+    report: Report | None = None
+    problem: str = ""
+    """Why it cannot be read, or nothing can be asked of it."""
+    hint: str = ""
+    line: int = 1
+    passed_over: str = ""
+    """Why it is no recipe."""
+
+    @property
+    def word(self) -> Word | None:
+        """None: it is no recipe."""
+        if self.report is not None:
+            return word(self.report.verdict)
+        return "no" if self.problem else None
+
+
+def check_recipes(
+    paths: Sequence[str], on: str | None = None, options: Options | None = None
+) -> tuple[RecipeReport, ...]:
+    """Every recipe among files and below folders. Raises SpecError for a path that is not there."""
+    options = options or Options()
+    return tuple(_checked(file, on, options) for file in _files(paths))
+
+
+def worst_of(reports: Sequence[RecipeReport]) -> Word:
+    """A yes where there is no recipe at all: nothing is wrong with what is not there."""
+    words = [found for report in reports if (found := report.word) is not None]
+    return min(words, key=_ORDER.index, default="yes")
+
+
+def _checked(file: str, on: str | None, options: Options) -> RecipeReport:
+    if options.progress is not None:
+        options.progress(f"checking {file}")
+    try:
+        loaded = load((file,))
+    except SpecError as error:
+        match error.__cause__:
+            case UnknownFormError():
+                return RecipeReport(file, passed_over="no form of recipe that is known")
+            case RecipeError() as cause:
+                return RecipeReport(file, problem=str(error), hint=error.hint, line=cause.line or 1)
+            case _:
+                return RecipeReport(file, problem=str(error), hint=error.hint)
+    if loaded.recipe.engine is None and loaded.recipe.model is None:
+        return RecipeReport(file, passed_over=f"{loaded.recipe.form}: it starts no engine that is known")
+    try:
+        model = model_of(loaded.recipe, None)
+        asked = options_with(replace(options, recent={}), loaded.recipe)
+        builds = builds_of(loaded, (), (on,) if on else ())
+        return RecipeReport(file, report=check(model, builds, on=on, options=asked))
+    except SpecError as error:
+        return RecipeReport(file, problem=str(error), hint=error.hint)
+
+
+def _files(paths: Sequence[str]) -> Iterator[str]:
+    for path in dict.fromkeys(paths):
+        if not Path(path).exists():
+            raise SpecError(f"{path}: no such file or folder")
+        if Path(path).is_dir():
+            yield from _below(path)
+        else:
+            yield path
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Files of a folder that may be recipes, by name; what is hidden and what is a link stays out."""
+    count = 0
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(where, name)
+            fits = path.suffix.lower() in ENDINGS and not name.startswith(".")
+            if not fits or path.is_symlink() or not path.is_file():
+                continue
+            count += 1
+            if count > MOST_FILES:
+                raise SpecError(f"{folder}: more than {MOST_FILES} files", "name the folder of the recipes")
+            yield str(path)
