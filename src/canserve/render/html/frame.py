@@ -49,7 +49,9 @@ def document(title: str, body: Iterable[str], style: str = "") -> str:
 def said(verdict: str, word: str = "") -> str:
     """A verdict as a word that stands out; not by its colour alone. ``word``: what is said in place of it."""
     shown = text(word or verdict)
-    return f'<span class="word {verdict}"><span aria-hidden="true">{SIGNS[verdict]}</span>&nbsp;{shown}</span>'
+    return (
+        f'<span class="word {verdict}"><span aria-hidden="true">{SIGNS[verdict]}</span>&nbsp;{shown}</span>'
+    )
 
 
 def top(verdict: Verdict, title: str, lead: str, about: Sequence[str] = ()) -> str:
