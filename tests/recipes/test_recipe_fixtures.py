@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from canserve.recipes.reading import read_recipe
+from canserve.recipes.trouble import RecipeError
 from canserve.subjects.recipe import HIDDEN, Recipe
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -269,6 +270,9 @@ def test_a_part_is_chosen_by_name() -> None:
     variant = read_recipe(page, "p.yaml", part="nvfp4")
     assert str(variant.model) == "nvidia/Qwen3.6-35B-A3B-NVFP4"
     assert str(variant.image) == "vllm/vllm-openai:v0.28.0"
+    assert variant.flags == read_recipe(page, "p.yaml").flags != ()
+    with pytest.raises(RecipeError, match="no variant 'x'; there are: default, nvfp4"):
+        read_recipe(page, "p.yaml", part="x")
     assert next(s.releases for s in variant.stated if s.about == "vllm" and s.firm) == ">=0.28.0"
 
 

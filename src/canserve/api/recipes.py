@@ -130,7 +130,7 @@ def _outside(recipe: Recipe, model: str) -> str:
             source = Path(mount.source).expanduser()
             beside = Path() if recipe.name == STDIN else Path(recipe.name).parent
             return str(beside / source) + model[len(target) :]
-    return model
+    return str(Path(model).expanduser()) if model.startswith("~/") else model
 
 
 def builds_of(it: Loaded, named: Sequence[str], on: Sequence[str] = ()) -> tuple[str, ...]:
@@ -188,6 +188,16 @@ def machines_of(it: Loaded, named: Sequence[str]) -> tuple[str, ...]:
 def options_with(options: Options, recipe: Recipe) -> Options:
     """The same question with the recipe's flags; those of the user come later, and so count."""
     return replace(options, flags=(*recipe.flags, *options.flags), recipe=recipe)
+
+
+def overruled(it: Loaded, model: str | None, builds: Sequence[str]) -> Loaded:
+    """The recipe without what it leaves open where the user names that: the model, or builds."""
+    recipe = it.recipe
+    named = {where for where, said in (("the model", model), ("the image", builds)) if said}
+    left = tuple(replace(one, decides=one.decides and one.where not in named) for one in recipe.open)
+    told = recipe.model.value if recipe.model is not None and model is not None else None
+    refused = tuple(one for one in recipe.refused if one.what != told)
+    return replace(it, recipe=replace(recipe, open=left, refused=refused))
 
 
 def asked_with(asked: Asked, options: Options, it: Loaded) -> tuple[Asked, Options]:

@@ -129,7 +129,7 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options, check
 
     wanted = _without_model(wanted)
-    loaded = recipes.read(wanted.recipes, wanted.part)
+    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds)
     model, builds = recipes.needed(wanted.model, loaded), wanted.builds
     with Progress(wanted.quiet) as progress:
         options = Options(

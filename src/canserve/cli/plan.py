@@ -178,7 +178,7 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options
     from canserve.api.planning import Asked, plan
 
-    loaded = recipes.read(wanted.recipes, wanted.part)
+    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds)
     model = recipes.needed(wanted.model, loaded)
     with Progress(wanted.quiet) as progress:
         options = Options(wanted.offline, transformers=wanted.transformers, progress=progress)

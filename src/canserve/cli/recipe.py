@@ -28,15 +28,17 @@ def recipe_options(function: F) -> F:
     return files(part(function))
 
 
-def read(files: tuple[str, ...], part: str | None) -> Loaded | None:
-    """The recipe in these files; None: none was named."""
+def read(
+    files: tuple[str, ...], part: str | None, model: str | None, builds: tuple[str, ...]
+) -> Loaded | None:
+    """The recipe in these files; None: none was named. What the user names beside it, it need not say."""
     if not files:
         if part is not None:
             raise click.UsageError("--part names something of a recipe: name that with --recipe.")
         return None
-    from canserve.api.recipes import load
+    from canserve.api.recipes import load, overruled
 
-    return load(files, part)
+    return overruled(load(files, part), model, builds)
 
 
 def needed(model: str | None, loaded: Loaded | None) -> str:

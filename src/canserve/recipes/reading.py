@@ -101,8 +101,7 @@ def _first_line(text: str) -> str:
 
 def _refuse_part(recipe: Recipe, part: str) -> None:
     servers = [each.name or str(each.line) for each in recipe.commands if each.engine is not None]
-    if recipe.model is None or recipe.form != model_pages.title():
-        raise RecipeError(f"it has no server {part!r:.60}; there are: {', '.join(servers) or 'none'}")
+    raise RecipeError(f"it has no server {part!r:.60}; there are: {', '.join(servers) or 'none'}")
 
 
 def _checked(recipe: Recipe, draft: Draft) -> Recipe:

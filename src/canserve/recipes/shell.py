@@ -128,8 +128,8 @@ class _Reader:
                 continue
             if before is not None and after == "\n" and one.words and one.words[0].value.startswith("-"):
                 self._scope.notes.append(
-                    f"line {one.line}: a shell would end the command above it: the backslash at its end is missing, "
-                    "or not the last sign of the line"
+                    f"line {one.line}: a shell would begin a new command here: above it a backslash is missing, blanks "
+                    "follow it, or a comment stands between"
                 )
                 before = Simple((*before.words, *one.words), before.assigned, before.line)
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from canserve.recipes.commands import Around, install, process
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.stated import least
+from canserve.recipes.trouble import RecipeError
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
 from canserve.rules.recipes import asides, form, runtime_of
 from canserve.rules.recipes import least as least_keys
@@ -54,7 +55,7 @@ def read(tree: Mapping, draft: Draft, part: str | None) -> None:
     start = known.start if known else ()
     if draft.model is not None:
         words = [*(Said(word, draft.model.line) for word in start), draft.model, *args]
-        process(words, Around(environment=draft.environment, image=draft.image), draft)
+        process(words, Around(part or DEFAULT, draft.environment, draft.image), draft)
     account.settle(draft)
 
 
@@ -101,6 +102,8 @@ def _variant(tree: Mapping, part: str | None, draft: Draft, account: Account) ->
     account.aside("variants")
     names = [key.text for key, _ in variants.entries]
     chosen = variants.get(part or DEFAULT)
+    if part is not None and chosen is None:
+        raise RecipeError(f"it has no variant {part!r:.60}; there are: {', '.join(names)}")
     others = ", ".join(name for name in names if name != (part or DEFAULT))
     if others:
         draft.note(f"the variant {part or DEFAULT} is judged; others by --part: {others[:200]}")
@@ -159,8 +162,3 @@ def _dependencies(tree: Mapping, draft: Draft, account: Account) -> None:
 def _words(node: Node | None) -> list[Said]:
     nodes = node.nodes if isinstance(node, Items) else ()
     return [Said(each.text, each.line) for each in nodes if isinstance(each, Scalar)]
-
-
-def title() -> str:
-    """The form's name."""
-    return form(FORM)[0]

@@ -34,6 +34,9 @@ def read(tree: Mapping, draft: Draft) -> None:
     draft.revision = _said(tree, "model_revision", account)
     draft.image = _said(tree, "container", account)
     draft.held = first and draft.image is not None and "/" not in draft.image.value
+    if draft.image is not None and draft.held:
+        built = f"line {draft.image.line}: {draft.image.value[:80]} is built where it runs"
+        draft.note(f"{built}: name a machine that has it with --on, or a build with --build")
     _machines(tree, draft, account)
     _environment(tree, draft, account)
     _asides(tree, draft, account)
