@@ -35,6 +35,8 @@ COMMANDS = (
     "schema",
     "cache",
     "mcp",
+    "doctor",
+    "completion",
 )
 ELSEWHERE = {"mcp": "canserve.mcp.command"}
 """Commands that stand on another floor than this one."""
@@ -63,7 +65,12 @@ class Commands(click.Group):
         """As usual, and with the nearest name where there is no such command."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and name is not None and {"-h", "--help"} & set(rest):
+            from canserve.cli.promises import promise
+
+            promise(command, name)
+        return name, command, rest
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

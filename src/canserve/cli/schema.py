@@ -6,7 +6,10 @@ import click
 
 from canserve.cli.output import emit
 
-OUTPUTS = ("check", "candidates", "plan", "since", "matrix", "build", "model", "machine", "checks")
+OUTPUTS = (
+    "check", "candidates", "plan", "up", "status", "down", "distribute", "export", "verify", "since", "matrix", "build",
+    "model", "machine", "diagnose", "checks", "doctor",
+)  # fmt: skip
 
 
 @click.command("schema")

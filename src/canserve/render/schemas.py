@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from canserve.api.tool_state import ToolState
 from canserve.render.candidates_shapes import CandidatesShape
 from canserve.render.diagnosis_shapes import DiagnoseShape
 from canserve.render.export_shapes import ExportShape
@@ -33,6 +34,7 @@ SHAPES: dict[str, type] = {
     "since": SinceShape,
     "matrix": MatrixShape,
     "verify": VerifyShape,
+    "doctor": ToolState,
 }
 """By command: what its ``--format json`` prints."""
 

@@ -1,0 +1,31 @@
+"""``canserve completion``: what a shell needs to complete commands and options."""
+
+from __future__ import annotations
+
+import click
+
+from canserve.cli.output import emit
+
+VARIABLE = "_CANSERVE_COMPLETE"
+"""The environment variable by which the shell asks."""
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> int:
+    """The completion script of a shell.
+
+    It asks canserve itself for commands and options as they are typed.
+
+    \b
+    canserve completion bash > ~/.local/share/bash-completion/completions/canserve
+    canserve completion zsh > ~/.zfunc/_canserve
+    canserve completion fish > ~/.config/fish/completions/canserve.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    root = click.get_current_context().find_root()
+    emit(f"{found(root.command, {}, 'canserve', VARIABLE).source()}\n")
+    return 0
