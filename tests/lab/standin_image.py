@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
   case $1 in --port) port=$2;; --headless) headless=1;; --fail) echo "ValueError: no such model"; exit 7;; esac; shift
 done
 echo x >/dev/shm/engine
-[ -n "$headless" ] || /bin/busybox nc -ll -p "$port" -e /bin/busybox true &
+[ -n "$headless" ] || /bin/busybox nc -ll -p "$port" -e /bin/http &
 echo "ready"
 """
     + _WAIT
@@ -39,6 +39,13 @@ esac
 )
 
 
+ANSWER = b"""#!/bin/busybox sh
+while read -r line; do case $line in ?*[!\r]*) ;; *) break;; esac; done
+printf 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
+"""
+"""To every request the same: it is healthy, and names no model."""
+
+
 def load(host: Host) -> None:
     """Give it to a host's docker."""
     path = host.share / "standin.tar"
@@ -46,6 +53,7 @@ def load(host: Host) -> None:
         "bin/busybox": Path("/bin/busybox").read_bytes(),
         "bin/vllm": SERVER,
         "bin/ray": RAY,
+        "bin/http": ANSWER,
         "tmp": None,
         "tmp/ray": None,
         "dev": None,

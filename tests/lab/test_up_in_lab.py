@@ -12,11 +12,12 @@ import pytest
 
 from canserve.store.journal import journal
 from canserve.subjects.launch import Process
+from canserve.verdict import Finding
 from lab.conftest import COMMUNITY_TAG
 from lab.hosts import Host
 from lab.standin_image import TAG, load
 from lab.two_hosts import Lab
-from made_plans import environment, saved, told
+from made_plans import environment, made, refused, saved, told, written
 
 pytestmark = pytest.mark.slow
 
@@ -233,7 +234,8 @@ def test_an_operator_that_ends_at_any_moment(
         assert "taken away again" in ended.stdout, (ended.stdout, ended.stderr)
     time.sleep(1)  # what the machine had begun when its operator died comes to its end
     for one in ben.ask("status", on=True)[0]["runs"]:
-        assert ben.ask("down", one["run"], on=True)[1] == 0
+        assert ben.ask("adopt", one["run"], on=True)[1] == 0
+        assert ben.ask("down", one["run"])[1] == 0
 
 
 def test_a_host_that_is_cut_off_is_said_to_be_left(ana: Operator, clean: Lab) -> None:
@@ -260,3 +262,105 @@ def test_from_an_environment_over_ssh(ana: Operator, clean: Lab, tmp_path: Path)
     assert ana.ask("status", up["run"])[0]["runs"][0]["state"] == "running"
     assert ana.ask("down", up["run"])[1] == 0
     clean.a.run("rm", "-rf", "/srv/engine")
+
+
+def another_image(host: Host, tag: str) -> None:
+    """An engine that no other host has: the stand-in, under another name and with another description."""
+    made = host.docker("create", TAG, "/bin/vllm").strip()
+    host.docker("commit", "--change", f"LABEL of={tag}", made, tag)
+    host.docker("rm", made)
+
+
+@pytest.fixture
+def other(clean: Lab) -> Iterator[str]:
+    """An image that only the head holds, while the second has none of its layers."""
+    tag = "standin/other:1"
+    another_image(clean.a, tag)
+    yield tag
+    for host in clean.hosts:
+        host.run("docker", "rmi", "-f", tag, check=False)
+
+
+def candidates(ana: Operator, *builds: tuple[str, Sequence[Process], tuple[Finding, ...]]) -> str:
+    plans = [
+        made(processes, build=build, model="/lab", findings=findings) for build, processes, findings in builds
+    ]
+    return str(written(ana.folder / "plans.json", plans))
+
+
+def failing() -> tuple[Process, ...]:
+    head, second = launcher()
+    return head, Process(second.host, second.ranks, (*second.argv, "--fail"))
+
+
+def test_what_fails_is_gone_before_what_only_the_head_holds_is_carried_and_serves(
+    ana: Operator, ben: Operator, clean: Lab, other: str
+) -> None:
+    plans = candidates(
+        ana,
+        ("docker-daemon:old:1", launcher(), refused("no such class")),
+        (f"docker-daemon:{TAG}", failing(), ()),
+        (f"docker-daemon:{other}@spark-a", launcher(), ()),
+    )
+    up, code = ana.ask("up", plans, *STANDIN, "--wait", "120", on=True)
+    assert (up["state"], code) == ("up", 0), up
+    old, failed, serves = up["candidates"]
+    assert (old["state"], failed["state"], serves["state"]) == ("refused", "failed", "up")
+    assert failed["because"] == "second: process 1 exited with 7: ValueError: no such model"
+    evidence = Path(failed["evidence"])
+    assert {path.name for path in evidence.glob("logs/*.log")} == {"head-rank-0.log", "second-rank-1.log"}
+    assert "ValueError: no such model" in (evidence / "logs" / "second-rank-1.log").read_text()
+    assert '"ExitCode":7' in (evidence / "counters" / "second.txt").read_text()
+    assert failed["not_free"] == []
+    with journal(ana.folder / ana.name) as kept:
+        told = [one.what for one in kept.events(failed["run"]) if one.what not in ("phase", "cause")]
+        carried = [step for step in kept.steps(up["run"]) if step.name == "carry"]
+    assert told == ["refused", "failed", "evidence", "up"]
+    assert [step.status for step in carried] == [0]
+    ids = {host.docker("image", "inspect", "--format", "{{.Id}}", other) for host in clean.hosts}
+    assert len(ids) == 1
+    adopted, code = ben.ask("adopt", up["run"], on=True)
+    (one,) = adopted["runs"]
+    assert (code, one["state"], one["endpoint"], one["listens"]) == (0, "running", "head:8123", True)
+    assert [each["ranks"] for each in one["processes"]] == ["0", "1"]
+    assert ben.ask("down", up["run"])[1] == 0
+
+
+def test_a_disk_that_is_full_while_it_is_copied_is_named_and_the_next_is_tried(
+    ana: Operator, clean: Lab, other: str
+) -> None:
+    plans = candidates(
+        ana, (f"docker-daemon:{other}@spark-a", launcher(), ()), (f"docker-daemon:{TAG}", launcher(), ())
+    )
+    clean.b.run("mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", "/var/lib/docker/tmp")
+    try:
+        up, code = ana.ask("up", plans, *STANDIN, "--wait", "120", on=True)
+    finally:
+        clean.b.run("umount", "/var/lib/docker/tmp")
+    full, serves = up["candidates"]
+    assert (code, full["state"], serves["state"]) == (0, "failed", "up"), up
+    assert full["because"].startswith("second: ") and "no space left" in full["because"].lower()
+    assert other not in clean.b.docker("images", "--format", "{{.Repository}}:{{.Tag}}")
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_whoever_names_one_host_is_told_of_the_other(ana: Operator, ben: Operator) -> None:
+    up, code = ana.up(launcher())
+    assert (up["state"], code) == ("up", 0), up
+    status, code = ben.ask("status", up["run"], "--on", "spark-a")
+    (one,) = status["runs"]
+    assert (one["state"], code) == ("unknown", 3)
+    assert [(each["machine"], each["why"]) for each in one["troubles"]] == [
+        ("second", "it holds something of it, and was not named")
+    ]
+    down, code = ben.ask("down", up["run"], "--on", "spark-a")
+    assert (down["state"], code, [each["machine"] for each in down["left"]]) == ("left", 3, ["second"])
+    assert ben.ask("down", up["run"], on=True)[1] == 0
+
+
+def test_a_restart_policy_begins_once_it_serves(ana: Operator, clean: Lab) -> None:
+    up, code = ana.up(launcher(), "--restart", "on-failure:2")
+    assert (up["state"], code) == ("up", 0), up
+    asked = ("container", "inspect", "--format", "{{.HostConfig.RestartPolicy}}", f"canserve-{up['run']}-1")
+    assert clean.b.docker(*asked).strip() == "{on-failure 2}"
+    assert ana.ask("down", up["run"])[1] == 0

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from canserve.plan.roads import WORDS
@@ -22,9 +23,11 @@ from canserve.trees.fanout import fanout
 WIDTH = 32
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _CACHED = re.compile(r".*/models--[^/]+", re.DOTALL)
-# What its files are called and how long they are, as one number; how much it is; where.
-_WEIGHTS = r"""p=%(path)s; [ -d "$p" ] || exit 0
-find -L "$p" -type f -printf '%%P %%s\n' 2>/dev/null | head -n 20000 | LC_ALL=C sort | cksum | tr '\n' ' '; du -skL "$p" 2>/dev/null | cut -f 1; printf '%%s\n' "$p" """
+_LOADED = ("*.safetensors", "*.gguf", "*.bin", "*.pt", "*.pth")
+"""Files of weights; a folder without one is no model."""
+_BESIDE = ("*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja", "*.py")
+_WEIGHTS = r"""p=%(path)s; printf '%%s\n' "$p"; [ -d "$p" ] || exit 0
+find -L "$p" -maxdepth 4 -type f \( %(names)s \) -printf '%%s %%P\n' 2>/dev/null | head -n 5000"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,42 +100,50 @@ def _target(it: Deployment) -> str:
     return f"{it.where.name}@{found.machine}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder on a machine: sizes of the files that a model is made of."""
+
+    path: str
+    files: Mapping[str, int]
+
+    @property
+    def weights(self) -> int:
+        """Bytes of weights; 0: it is no model."""
+        return sum(size for name, size in self.files.items() if any(fnmatch(name, each) for each in _LOADED))
+
+    def lacks(self, other: _Folder) -> bool:
+        """Whether files of the other are not here. Where one of them is another here it is left as it is: somebody's."""
+        mine = self.files
+        return not other.files.keys() <= mine.keys() and all(
+            mine[name] == size for name, size in other.files.items() if name in mine
+        )
+
+
 def _weights(it: Deployment, nodes: Sequence[Node], hub_cache: str | None) -> tuple[Carry, ...]:
     """A folder of weights, or a model of the Hub cache, that one machine holds and another does not, or not whole."""
     path = _path(it, hub_cache)
     if path is None:
         return ()
-    named = _by_name(nodes)
-    section = Section("weights", _WEIGHTS % {"path": path})
-
-    def look(name: str) -> tuple[str, int, str] | None:
-        answer = asked(named[name], named, (section,), Way(), Limits(whole=60)).answers.get("weights")
-        if answer is None or answer.status != 0:
-            return None
-        words = answer.text.split(None, 3)
-        if len(words) < 4 or not words[2].isdecimal():
-            return ("", 0, "")
-        return (words[0] + " " + words[1], int(words[2]), words[3].strip())
-
     sites = [site.name for site in it.sites]
     names = list(dict.fromkeys((*sites, *(node.name for node in nodes if node.address is not None))))
-    found = dict(zip(names, fanout(look, names, WIDTH), strict=True))
-    there = {name: one for name, one in found.items() if one is not None and one[1]}
+    found = dict(zip(names, _folders(path, names, nodes), strict=True))
+    there = {name: one for name, one in found.items() if one is not None and one.weights}
     if any(found[name] is None for name in sites):
         return ()
     if not there:
         return _from_here(path, tuple(sites))
     # The machine that has most of it: a copy that was cut is no source.
-    source = max(there, key=lambda name: (there[name][1], name in sites))
-    to = tuple(name for name in sites if name not in there or there[name][0] != there[source][0])
+    source = max(there, key=lambda name: (there[name].weights, name in sites))
+    most = there[source]
+    to = tuple(name for name in sites if (one := found[name]) is not None and one.lacks(most))
     if not to:
         return ()
-    place = there[source][2]
-    into = place if path.startswith(("/", "'")) else None  # else each machine's own cache
+    into = most.path if path.startswith(("/", "'")) else None  # else each machine's own cache
     if into is not None and (cached := _CACHED.match(into)) is not None:
         into = cached[0]  # a model of a cache goes whole
-    wanted = transfer.Wanted(weights=f"{source}:{place}", into=into)
-    return (Carry(wanted, to, f"{place} from {source} to {', '.join(to)}"),)
+    wanted = transfer.Wanted(weights=f"{source}:{most.path}", into=into)
+    return (Carry(wanted, to, f"{most.path} from {source} to {', '.join(to)}"),)
 
 
 def _from_here(path: str, to: tuple[str, ...]) -> tuple[Carry, ...]:
@@ -142,6 +153,25 @@ def _from_here(path: str, to: tuple[str, ...]) -> tuple[Carry, ...]:
         return ()
     wanted = transfer.Wanted(weights=str(place), into=str(place))
     return (Carry(wanted, to, f"{place} from this machine to {', '.join(to)}"),)
+
+
+def _folders(path: str, names: Sequence[str], nodes: Sequence[Node]) -> list[_Folder | None]:
+    """The folder on each machine; None: it could not be looked at."""
+    named = _by_name(nodes)
+    patterns = " -o ".join(f"-name {shlex.quote(each)}" for each in (*_LOADED, *_BESIDE))
+    section = Section("weights", _WEIGHTS % {"path": path, "names": patterns}, 1 << 20)
+
+    def look(name: str) -> _Folder | None:
+        answer = asked(named[name], named, (section,), Way(), Limits(whole=60)).answers.get("weights")
+        if answer is None or answer.status != 0 or not answer.whole:
+            return None
+        place, *lines = answer.text.splitlines() or [""]
+        split = (line.partition(" ") for line in lines)
+        return _Folder(
+            place, {file: int(size) for size, _, file in split if size.isdecimal() and len(size) < 18}
+        )
+
+    return fanout(look, names, WIDTH)
 
 
 def _path(it: Deployment, hub_cache: str | None) -> str | None:
