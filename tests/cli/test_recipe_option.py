@@ -43,7 +43,7 @@ def test_the_recipe_gives_model_and_flags_and_says_what_is_wrong_by_line(here: P
     assert done.returncode == 1
     assert done.stdout.startswith(f"{here}/model\n")
     assert (
-        "flags-accepted: line 7: --enforce-eagre does not exist in this build; nearest: --enforce-eager"
+        "flags-accepted: line 8: --enforce-eagre does not exist in this build; nearest: --enforce-eager"
         in done.stdout
     )
     assert "compose.yaml, line 4: unknown key services.vllm.shm_sise = 16g: kept, not judged" in done.stdout

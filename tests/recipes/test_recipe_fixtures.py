@@ -241,6 +241,16 @@ def test_unknown_keys_keep_their_line_and_value() -> None:
     assert [(key.path, key.value, key.line) for key in run.unknown] == [("--newfangled-option", "yes", 2)]
 
 
+def test_flags_of_folded_text_stand_on_their_own_lines() -> None:
+    lines = {word.value: word.line for word in recipe_of(FIXTURES / "compose-plain.yaml").args}
+    assert {flag: line for flag, line in lines.items() if flag.startswith("--")} == {
+        "--max-model-len": 17, "--tensor-parallel-size": 18, "--max-num-seqs": 19
+    }  # fmt: skip
+    script = recipe_of(FIXTURES / "compose-bash.yaml")
+    assert (script.line_of("--tensor-parallel-size"), script.line_of("--max-model-len")) == (11, 12)
+    assert recipe_of(FIXTURES / "vllm-serve-comments.sh").line_of("--reasoning-parser") == 6
+
+
 def test_machines_of_a_cluster_and_its_variables() -> None:
     recipe = recipe_of(FIXTURES / "cluster.env")
     assert [str(one) for one in recipe.machines] == ["192.168.177.11", "192.168.177.12"]

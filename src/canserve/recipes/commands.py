@@ -58,7 +58,8 @@ def script(text: str, line: int, around: Around, draft: Draft, lined: bool = Tru
         if not simple.words:
             exported |= assigned
             continue
-        process(simple.words, around.inside({**exported, **assigned}), draft)
+        words = simple.words if lined else draft.located(simple.words)
+        process(words, around.inside({**exported, **assigned}), draft)
 
 
 def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
@@ -91,7 +92,7 @@ def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
     )
     draft.scope.variables["0"] = given[0] if given else "sh"
     draft.scope.give(given[1:])
-    script(text.value, text.line, replace(around, depth=around.depth + 1), draft)
+    script(text.value, text.line, replace(around, depth=around.depth + 1), draft, "\n" in text.value)
     outer.words, draft.scope = draft.scope.words, outer
 
 

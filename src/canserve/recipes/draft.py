@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -13,6 +13,8 @@ from canserve.recipes.yaml_tree import Node, Path, leaves, shown
 from canserve.rules.recipes import is_secret, place_flags, runs, secret_flags, secret_words
 from canserve.subjects.recipe import HIDDEN, Command, Key, Open, Recipe, Refused, Role, Said, Shared, Stated
 
+MAX_FOLDED = 100
+"""Lines of a folded text in which a flag is looked for."""
 MAX_SHOWN = 200
 """Characters of a key's value that are kept."""
 
@@ -37,8 +39,21 @@ class Draft:
     commands: list[Command] = field(default_factory=list)
     stated: list[Stated] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
+    lines: tuple[str, ...] = ()
+    """Of the input."""
     spoken: bool = False
     """Whether the input is a shell text: its words are the keys then, else those of the document."""
+
+    def located(self, words: Sequence[Said]) -> tuple[Said, ...]:
+        """Words of a text whose lines were folded: each flag where it is found from the first line on."""
+        found: list[Said] = []
+        at = words[0].line if words else 0
+        for word in words:
+            if word.value.startswith("-") and len(word.value) > 1:
+                near = range(at, min(at + MAX_FOLDED, len(self.lines)) + 1)
+                at = next((number for number in near if word.value in self.lines[number - 1]), at)
+            found.append(Said(word.value, at))
+        return tuple(found)
 
     def word(self, path: str, value: str, line: int, role: Role) -> None:
         """Keep one word of a shell text."""

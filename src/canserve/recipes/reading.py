@@ -40,7 +40,7 @@ def read_recipe(
     if "\0" in text or "\1" in text:
         raise RecipeError("not a text: it holds zeros")
     text = text.removeprefix("\ufeff")
-    draft = Draft(name)
+    draft = Draft(name, lines=tuple(text.splitlines()))
     draft.scope.variables.update(variables or {})
     _read(text, name, part, draft)
     recipe = finished(draft, part)

@@ -85,7 +85,7 @@ def _words(node: Node | None, draft: Draft) -> tuple[Said, ...] | None:
     match node:
         case Scalar() if not node.null:
             said = _text(node, draft)
-            return split(said.value, said.line, draft.scope)
+            return draft.located(split(said.value, said.line, draft.scope))
         case Items(nodes=nodes):
             return tuple(_text(each, draft) for each in nodes if isinstance(each, Scalar))
         case _:
