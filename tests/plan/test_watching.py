@@ -109,12 +109,17 @@ def test_where_only_the_log_is_seen_silence_has_to_be_longer() -> None:
     assert at is not None and JOINING * BLIND <= at <= JOINING * BLIND + 60
 
 
-def test_a_machine_that_is_lost_is_waited_for_and_then_counts_as_still() -> None:
-    looks = [[sample(0, "connecting"), sample(1, "connecting", seen=n < 3, alive=None)] for n in range(400)]
+def test_a_machine_that_is_lost_is_waited_for_but_not_as_long_as_its_phase_may_take() -> None:
+    looks = [[sample(0, "loading"), sample(1, "loading", seen=n < 3, alive=None)] for n in range(400)]
     at = standing_at(looks)
-    assert at is not None and max(JOINING, LOST) <= at
-    short = [[sample(0, "connecting"), sample(1, "connecting", seen=not 50 < n < 100)] for n in range(100)]
-    assert standing_at(short) is None
+    assert at is not None and LOST <= at <= LOST + 60 < Budgets().of("loading", MARKED, ORDER).seconds
+    short = [[sample(0, "loading"), sample(1, "loading", seen=not 50 < n < 120)] for n in range(1000)]
+    assert standing_at(short) is None, "it is there again"
+    alone = [[sample(0, "loading", news=n), sample(1, "loading", seen=n < 3)] for n in range(400)]
+    assert standing_at(alone) is None, "the other one moves"
+    none = [[sample(0, "loading", seen=n < 3), sample(1, "loading", seen=n < 3)] for n in range(400)]
+    at = standing_at(none)
+    assert at is not None and LOST <= at <= LOST + 60, "nobody can be looked at"
 
 
 def test_a_process_that_ended_and_a_worker_that_is_gone() -> None:

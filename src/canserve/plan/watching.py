@@ -15,8 +15,8 @@ from canserve.subjects.progress import PENDING, UP, Counters, Outlook, Sample, S
 
 QUIET = 30.0
 """Seconds without any sign before silence counts; looks are a second or two apart."""
-LOST = 60.0
-"""Seconds after which a machine that cannot be looked at counts as silent."""
+LOST = 90.0
+"""Seconds that a machine may not be looked at: then whatever its phase may take is no reason to wait any more."""
 TOGETHER = frozenset({"connecting", "met", "capturing"})
 """Phases in which ranks wait for each other by spinning: processors that are busy there show nothing."""
 _MEMORY, _READ, _FAULTS = 16 << 20, 4 << 20, 256
@@ -141,6 +141,11 @@ class Watch:
         still = QUIET * self._patience
         if not ranks or quiet < still:
             return None
+        if lost:
+            over = at - max(lost) - LOST * self._patience
+            return Standstill(
+                ranks[0].phase, LOST * self._patience, "a machine cannot be looked at", over, quiet
+            )
         least = min((stage.phase for stage in ranks), key=lambda phase: self._place[phase])
         behind = [stage for stage in ranks if stage.phase == least]
         budget = self._of(least)
