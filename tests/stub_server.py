@@ -119,6 +119,10 @@ class Handler(BaseHTTPRequestHandler):
         stub = self.stub
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         stub.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if self.path == "/v1/completions":
+            choice = {"index": 0, "text": " there", "finish_reason": "length"}
+            self.json(200, {"object": "text_completion", "model": stub.model, "choices": [choice]})
+            return
         with stub.lock:
             stub.running += 1
             stub.asked += 1

@@ -75,7 +75,9 @@ def test_a_run_is_asked_where_it_serves(ana: Ana) -> None:
 
 
 def test_a_run_that_is_not_there(ana: Ana) -> None:
-    run = ana.up()["run"]
+    up = ana.up()
+    assert up["state"] == "up", up
+    run = up["run"]
     ana.run("down")
     done = ana.run("verify", run)
     assert done.returncode == 2 and f"nothing of {run} is on its machines" in done.stderr
@@ -94,6 +96,21 @@ def test_how_a_process_ended_is_part_of_what_it_wrote(ana: Ana) -> None:
     found, code = ana.asked("diagnose", run)
     assert (found["state"], code, found["kind"]) == ("failed", 1, "memory"), found
     assert found["cause"]["text"] == "process 0 exited with code 137"
+
+
+def test_what_failed_and_was_taken_away_is_read_where_it_was_kept(ana: Ana) -> None:
+    path = ana.folder / "venv" / "bin" / "vllm"
+    program(path)
+    path.write_text(
+        "#!/bin/sh\necho 'INFO vLLM API server version 0.17.1'\n"
+        "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB'\nexit 1\n"
+    )
+    plan = saved(ana.folder / "plan.json", [server("local", ana.port)], build=str(ana.folder / "venv"))
+    up, _ = ana.asked("up", str(plan))
+    assert (up["state"], up["undone"]) == ("failed", True), up
+    found, code = ana.asked("diagnose", up["run"])
+    assert (found["state"], code, found["kind"]) == ("failed", 1, "memory"), found
+    assert "CUDA out of memory" in found["cause"]["text"]
 
 
 def test_a_promise_comes_back_as_it_went() -> None:

@@ -59,21 +59,26 @@ def diagnose_stream(stream: BinaryIO) -> Diagnosis:
 
 
 def diagnose_run(found: Found, *, progress: Callable[[str], None] | None = None) -> Diagnosis:
-    """What the logs of a deployment come down to, those of every rank, read on its machines.
+    """What the logs of a deployment come down to: read on its machines, or as they were kept when it failed.
 
-    Raises SpecError where nothing of it is left there.
+    Raises SpecError where nothing of it is left.
     """
     from canserve.probes.live import routes
+    from canserve.run.evidence import FOLDER
     from canserve.run.reading_logs import read_logs
+    from canserve.store.journal import default_folder
 
     if not found.running:
+        kept = default_folder() / FOLDER / found.run / "logs"
+        if kept.is_dir():
+            return diagnose(kept, progress=progress)
         if found.troubles:
             raise SpecError(
                 f"{found.troubles[0].machine}: {found.troubles[0].trouble}", found.troubles[0].hint
             )
         raise SpecError(
-            f"nothing of {found.run} is on its machines any more",
-            "canserve up ... --keep leaves what failed there",
+            f"nothing of {found.run} is on its machines any more, and nothing of it was kept",
+            "what fails is kept by itself; canserve up ... --keep leaves it on the machines",
         )
     matcher = shipped_matcher()
     (progress or _silent)(f"reading what {len(found.running)} processes wrote")
