@@ -118,8 +118,9 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
     """Every step, and the wait after them."""
     one = it.deployment
     hands = replace(doing.hands(it, doing.stop), dead=lambda _: ended(look_at(one, it.nodes)))
-    first = [step for step in it.steps if step.stage == 0 and step.name in CLAIMING]
-    rest = [step for step in it.steps if step not in first]
+    first, rest = list[Step](), list[Step]()
+    for step in it.steps:
+        (first if step.stage == 0 and step.name in CLAIMING else rest).append(step)
     failures = carry_out(first, "up", hands)
     for carry in () if failures else it.carries:
         if not doing.stop.asked and (failed := _brought(carry, it, doing)) is not None:

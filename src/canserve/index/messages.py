@@ -163,11 +163,8 @@ def read_from(folder: Path) -> Unpacked | None:
 
 def origin(text: str, known: Sequence[Message] | None = None) -> Origin | None:
     """Where a line was raised: the message whose constant parts it holds, the longest where there are several."""
-    best, length = None, 0
-    for message in catalogue().messages if known is None else known:
-        constant = sum(map(len, pieces(message.template)))
-        if constant > length and _fits(text, message.template):
-            best, length = message, constant
+    longest = _catalogued() if known is None else _longest_first(known)
+    best = next((message for parts, message in longest if _fits(text, parts)), None)
     if best is None:
         return None
     areas = knowledge().areas
@@ -175,10 +172,21 @@ def origin(text: str, known: Sequence[Message] | None = None) -> Origin | None:
     return Origin(best, area) if area is not None else None
 
 
-def _fits(text: str, template: str) -> bool:
+@cache
+def _catalogued() -> Sequence[tuple[tuple[str, ...], Message]]:
+    return _longest_first(catalogue().messages)
+
+
+def _longest_first(messages: Iterable[Message]) -> list[tuple[tuple[str, ...], Message]]:
+    """With their constant parts; of a thousand ranks a thousand lines are looked up."""
+    found = [(tuple(pieces(message.template)), message) for message in messages]
+    return sorted((each for each in found if each[0]), key=lambda each: -sum(map(len, each[0])))
+
+
+def _fits(text: str, parts: Sequence[str]) -> bool:
     """Whether the parts stand in the line in their order."""
     at = 0
-    for piece in pieces(template):
+    for piece in parts:
         at = text.find(piece, at)
         if at < 0:
             return False
