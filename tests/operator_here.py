@@ -35,6 +35,17 @@ class Here:
             capture_output=True, text=True, check=False, timeout=120, env=self.environment(who) | variables,
         )  # fmt: skip
 
+    def run_alone(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command that looks at no machine."""
+        return subprocess.run(
+            [COMMAND, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env=self.environment(),
+        )
+
     def asked(self, *words: str, who: str = "ana") -> tuple[dict[str, Any], int]:
         done = self.run(*words, "--format", "json", who=who)
         assert done.stdout, done.stderr

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,4 +186,25 @@ def test_kill_9_at_any_moment_leaves_what_another_can_take_away(here: Here, plan
     time.sleep(1)  # what the machine had begun when its operator died comes to its end
     for one in here.asked("status", "--on", "local", who="ben")[0]["runs"]:
         assert here.asked("down", one["run"], "--on", "local", who="ben")[1] == 0
+    assert here.left() == set()
+
+
+def test_stacks_of_those_that_still_run_are_kept(here: Here) -> None:
+    lying = environment(here.folder, "vllm")
+    spy = Path(lying) / "bin" / "py-spy"
+    spy.write_text(
+        '#!/bin/sh\necho "Process $4: python3"; echo "Thread 1 (idle): \\"MainThread\\""; echo "    wait (queue.py:1)"\n'
+    )
+    spy.chmod(0o755)
+    processes = [server("local", here.port), replace(server("local", free_port(), "--fail"), ranks=(1,))]
+    up, code = here.asked("up", str(written(here.folder / "plan.json", [made(processes, build=lying)])))
+    (one,) = up["candidates"]
+    assert (code, one["state"]) == (1, "failed"), up
+    evidence = Path(one["evidence"])
+    assert "wait (queue.py:1)" in (evidence / "logs" / "local-stacks.txt").read_text()
+    counters = (evidence / "counters" / "local.txt").read_text()
+    assert "State:" in counters and "VmRSS:" in counters and str(here.port) in counters
+    assert {path.name for path in evidence.glob("logs/*.log")} == {"local-rank-0.log", "local-rank-1.log"}
+    done = here.run_alone("diagnose", str(evidence / "logs"))
+    assert "no such model" in done.stdout
     assert here.left() == set()

@@ -96,11 +96,12 @@ def still_held(
     before: Mapping[str, Held],
     stop: Stop,
     tell: Callable[[str], None] = lambda _: None,
+    patience: float = PATIENCE,
 ) -> tuple[Still, ...]:
     """What of a deployment that was taken away is not free again in time; empty: all is."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while True:
-        found = (*_left(it, nodes), *_compared(it, before, in_use(it, nodes)))
+        found = (*_left(it, nodes), *compared(it, before, in_use(it, nodes)))
         waiting = [one for one in found if one.passes]
         if not waiting or time.monotonic() > end or stop.asked:
             return found
@@ -120,7 +121,8 @@ def _left(it: Deployment, nodes: Sequence[Node]) -> list[Still]:
     return out
 
 
-def _compared(it: Deployment, before: Mapping[str, Held], after: Mapping[str, Held]) -> list[Still]:
+def compared(it: Deployment, before: Mapping[str, Held], after: Mapping[str, Held]) -> list[Still]:
+    """What of its machines is in use after and was not before."""
     out = []
     for site in it.sites:
         now, then = after[site.name], before.get(site.name, Held())
