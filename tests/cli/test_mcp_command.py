@@ -30,7 +30,7 @@ from made_plans import environment as programs
 from made_plans import saved, server
 
 READING = {"check", "candidates", "plan", "since", "model", "build", "machine", "diagnose", "verify", "status", "logs", "explain"}  # fmt: skip
-CHANGING = {"up", "down", "distribute"}
+CHANGING = {"up", "down", "adopt", "distribute"}
 MOST = BUDGET * 2
 """Characters of a whole reply: the answer, and what is said of it."""
 LOG = """\
@@ -79,6 +79,10 @@ def test_a_client_checks_plans_and_diagnoses_over_a_pipe(tmp_path: Path) -> None
                 client, "check", model=str(tiny.model(tmp_path / "other")), builds=[str(build)], offline=True
             )
             assert bad["verdict"] == "no"
+            recipe = tmp_path / "serve.sh"
+            recipe.write_text(f"vllm serve {model} --no-such-flag 1\n")
+            read = await asked(client, "check", recipe=str(recipe), builds=[str(build)], offline=True)
+            assert "line 1: --no-such-flag does not exist" in read["because"]
             first = bad["result"]["builds"][0]["findings"][0]
             assert first["verdict"] == "no"
             assert first["fix"]
@@ -131,7 +135,8 @@ def test_what_is_asked_wrongly_is_answered(tmp_path: Path) -> None:
     async def talk() -> None:
         async with over_pipe() as client:
             for tool, arguments, words in (
-                ("check", {}, "model: Field required"),
+                ("check", {}, "no model"),
+                ("model", {}, "model: Field required"),
                 ("check", {"model": "x", "tp": 2}, "tp: Extra inputs are not permitted"),
                 ("check", {"model": "x", "on": "profile:nonsense"}, "hint: canserve machine --list"),
                 (

@@ -52,16 +52,26 @@ def adopt(
     else:
         journal.retell(found.run, {**found.entry.told, **{name: told[name] for name in _PLACES}})
     journal.settle(found.run, "up" if found.word == "running" else "starting", "adopted")
-    me = operator()
-    line = f"{me} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} adopt {found.run} from {found.operator or 'nobody known'}"
+    line = _line(found)
     journal.tell(Event(str(told["story"]), found.run, now(), "adopted", line))
-    steps = tuple(
-        Step("audit", name, claims.note(found.state, line), 0, f"{found.state} cannot be written")
-        for name in found.held
-    )
+    steps = audit_steps(found, line)
     hands = Hands(found.run, {node.name: node for node in found.nodes}, journal, tell=tell)
     left = carry_out(steps, "adopt", hands)
     return Adopted(replace(found, entry=journal.run(found.run)), found.operator, left)
+
+
+def audit_steps(found: Found, line: str = "") -> tuple[Step, ...]:
+    """What is run on machines: each notes who took it over."""
+    text = line or _line(found)
+    return tuple(
+        Step("audit", name, claims.note(found.state, text), 0, f"{found.state} cannot be written")
+        for name in found.held
+    )
+
+
+def _line(found: Found) -> str:
+    before = found.operator or "nobody known"
+    return f"{operator()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} adopt {found.run} from {before}"
 
 
 _PLACES = ("machines", "held", "state", "program")

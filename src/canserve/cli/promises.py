@@ -73,7 +73,7 @@ PROMISES = {
     "cache": Promise(NOTHING, "nothing; with --clear the cache is removed, to be fetched again when needed", PRINTED),
     "mcp": Promise(
         "pip install 'canserve[mcp]'",
-        "nothing by itself; with --allow-changes what up, down and distribute change, after each was shown and approved",
+        "nothing by itself; with --allow-changes what up, down, adopt and distribute change, after each was shown and approved",
         f"0 the client has left, {FAILED}",
     ),
     "doctor": Promise(NOTHING, NOTHING, PRINTED),

@@ -44,8 +44,16 @@ class OfMachine(Question):
     offline: bool = Field(False, description=OFFLINE)
 
 
-class Check(OfModel):
+class Check(Question):
     """A model against builds."""
+
+    model: Word | None = Field(None, description=f"{MODEL} None: the recipe's.")
+    offline: bool = Field(False, description=OFFLINE)
+    recipe: Word | None = Field(
+        None,
+        description="The path of a recipe (compose file, server command line, unit, manifest): model, builds and flags "
+        "where they are not named. Read, never executed.",
+    )
 
     builds: Words = Field([], description=f"{BUILD} None: the newest suitable release of every engine.")
     on: Word | None = Field(None, description=f"Where it would run: {MACHINE}")
@@ -172,6 +180,16 @@ class Down(Approved):
         None, description="Its name; None: the only one there is."
     )
     on: Words = Field([], description="Its machines; none: as the journal says.")
+    state: Word | None = Field(None, description=STATE)
+
+
+class Adopt(Approved):
+    """A deployment that is to be taken over."""
+
+    run: Annotated[str, Field(max_length=64)] | None = Field(
+        None, description="Its name; None: the only one there is."
+    )
+    on: Words = Field([], description="The machines that hold it.")
     state: Word | None = Field(None, description=STATE)
 
 

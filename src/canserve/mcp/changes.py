@@ -126,6 +126,37 @@ def _down(it: takes.Down, asking: Asking) -> Shown:
     return Shown(plain(down_output(shown, shown.ways, dry=True)), carry_out)
 
 
+def adopt(it: takes.Adopt, asking: Asking) -> Done:
+    """``api.adopting.adopt``."""
+    return _approved("adopt", it, asking, lambda: _adopt(it))
+
+
+def _adopt(it: takes.Adopt) -> Shown:
+    from canserve.api.adopting import adopt as api_adopt
+    from canserve.api.adopting import audit_steps
+    from canserve.api.running import Sought, one_of
+    from canserve.probes.live import routes
+    from canserve.render.run_structure import status_output, steps_output
+    from canserve.store.journal import journal
+
+    if not it.on:
+        raise SpecError("where it runs is not said", "name its machines in `on`")
+    with journal() as kept:
+        found = one_of(Sought(it.run, tuple(it.on), it.state), kept)
+    shown = {
+        "runs": plain(status_output((found,)).runs),
+        "steps": plain(steps_output(audit_steps(found), routes(found.nodes))),
+    }
+
+    def carry_out(asking: Asking) -> Done:
+        with journal() as kept:
+            done = api_adopt(Sought(found.run, tuple(it.on), it.state), kept, asking.tell)
+        value = plain(status_output((done.found,)))
+        return Done(value, "unknown" if done.left else "yes", "; ".join(one.why for one in done.left))
+
+    return Shown(shown, carry_out)
+
+
 def distribute(it: takes.Distribute, asking: Asking) -> Done:
     """``api.distributing.distribute``."""
     return _approved("distribute", it, asking, lambda: _distribute(it, asking))
@@ -154,6 +185,7 @@ def _distribute(it: takes.Distribute, asking: Asking) -> Shown:
 CHANGES = (
     Tool("up", "Put a plan into service. The first call shows every step and runs none.", takes.Up, up, "up", changes=True),
     Tool("down", "Take a deployment away. The first call shows every step and runs none.", takes.Down, down, "down", changes=True),
+    Tool("adopt", "Take over a deployment that another operator started. The first call only shows it.", takes.Adopt, adopt, None, changes=True),
     Tool("distribute", "Bring an image and weights to machines. The first call shows what would be copied.", takes.Distribute, distribute, "distribute", changes=True),
 )  # fmt: skip
 """In the order in which they are listed."""

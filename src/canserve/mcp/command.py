@@ -24,7 +24,7 @@ NEEDED = "mcp"
 @click.option(
     "--allow-changes",
     is_flag=True,
-    help="up, down and distribute may run what they have shown and was approved.",
+    help="up, down, adopt and distribute may run what they have shown and was approved.",
 )
 def command(over_http: bool, port: int, token_file: Path | None, allow_changes: bool) -> int:
     """Serve every question as a tool for agents.

@@ -27,7 +27,17 @@ def check(it: takes.Check, asking: Asking) -> Done:
     from canserve.render.structure import check_output
 
     options = Options(it.offline, tuple(it.flags), it.arch, it.transformers, asking.tell)
-    report = api_check(it.model, it.builds, on=it.on, options=options)
+    model, builds = it.model, tuple(it.builds)
+    if it.recipe is not None:
+        from canserve.api.recipes import builds_of, load, model_of, options_with
+
+        loaded = load((it.recipe,))
+        model = model_of(loaded.recipe, model)
+        builds = builds_of(loaded, builds, (it.on,) if it.on else ())
+        options = options_with(options, loaded.recipe)
+    if model is None:
+        raise SpecError("no model", "name `model`, or a `recipe` that names one")
+    report = api_check(model, builds, on=it.on, options=options)
     return judged(check_output(report), report.verdict)
 
 
