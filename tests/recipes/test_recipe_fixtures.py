@@ -29,6 +29,9 @@ READ: dict[str, tuple[str | None, str | None, str | None]] = {
     "compose-llama-cpp.yaml": ("llama.cpp", "ggml-org/gemma-3-4b-it-GGUF", "ghcr.io/ggml-org/llama.cpp:server-cuda"),
     "compose-plain.yaml": ("vllm", "/models/Qwen3-8B", "vllm/vllm-openai:v0.17.1"),
     "compose-ray.yaml": ("vllm", "Qwen/Qwen3-32B", "vllm/vllm-openai:v0.17.1"),
+    "compose-run.sh": ("vllm", "Qwen/Qwen3-Coder-Next-FP8", None),
+    "compose-serve.yaml": ("vllm", "Qwen/Qwen3-Coder-Next-FP8", "spark-vllm:latest"),
+    "kserve.yaml": ("vllm", "Qwen/Qwen3-8B", "docker.io/vllm/vllm-openai:v0.17.1"),
     "compose-sglang.yaml": ("sglang", "meta-llama/Llama-3.1-8B-Instruct", "lmsysorg/sglang:v0.5.9"),
     "compose-variables.yaml": ("vllm", "google/gemma-2-9b-it", "vllm/vllm-openai:latest"),
     "compose.env": (None, None, None),
@@ -98,6 +101,10 @@ READ: dict[str, tuple[str | None, str | None, str | None]] = {
 }  # fmt: skip
 
 FLAGS: dict[str, str] = {
+    "compose-serve.yaml": "--host 0.0.0.0 --max-model-len 32768",
+    "compose-run.sh": """--max-model-len 4096 --compilation-config '{
+    "cudagraph_mode": "FULL_DECODE_ONLY"
+}'""",
     "compose-anchors.yaml": "--reasoning-parser qwen3 --tensor-parallel-size 2",
     "compose-bash.yaml": "--tensor-parallel-size 2 --max-model-len 40960",
     "compose-variables.yaml": "--max-model-len ${MAX_LEN} --gpu-memory-utilization 0.9 --port 8000",

@@ -184,3 +184,11 @@ def test_a_shell_would_see_the_same_words(pieces: list[str]) -> None:
     recipe = read_recipe(f"x='v w'\nvllm serve {text}\n", "-")
     got = recipe.commands[0].words[2:]
     assert got == expected or (not got and expected == ("",))
+
+
+def test_a_value_that_is_set_under_a_condition_is_left_open() -> None:
+    text = "M=a/b\nif [ -d x ]; then M=c/d; fi\nvllm serve $M\n[ -z $TP ] && TP=2\nvllm serve a/b --tp $TP\n"
+    recipe = read_recipe(text, "-")
+    assert recipe.model is not None and recipe.model.value == "$M"
+    doubtful = [(one.what, one.line) for one in recipe.open if "under a condition" in one.why]
+    assert doubtful == [("$M", 3), ("$TP", 5)]

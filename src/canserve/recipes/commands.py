@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from posixpath import basename
 
-from canserve.recipes.containers import contained, entered
+from canserve.recipes.containers import Contained, contained, entered
 from canserve.recipes.draft import Draft, hidden, veiled
 from canserve.recipes.servers import is_joining, serving
 from canserve.recipes.shell import ASSIGNMENT, simple_commands
@@ -18,9 +18,10 @@ from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
 NOT_WRITTEN = 0
 """The line of words that an image puts in front of its own."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
-_QUIET = frozenset(
-    {"set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[["}
-)
+_QUIET = frozenset({
+    "set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[[", "exit", "trap",
+    "chmod", "return", "unset", "ulimit", "shift", "command", "which", "clear", "tail", "export",
+})  # fmt: skip
 _INSTALLERS = frozenset({"pip", "pip3"})
 
 
@@ -202,6 +203,9 @@ def _container(words: Sequence[Said], program: str, around: Around, draft: Draft
         found = contained(rest, switches, draft)
     elif verb == "exec":
         found = entered(rest, switches, draft)
+    elif verb == "compose" and (at := _verb(rest)) is not None:
+        found = entered(rest[at + 1 :], switches, draft)
+        found.words = (*_of_service(found), *found.words)
     else:
         draft.word(program, " ".join(word.value for word in words), words[0].line, "unknown")
         return
@@ -232,15 +236,41 @@ def started(entry: Sequence[Said] | None, args: Sequence[Said], around: Around, 
         return  # it starts what the image says, of a model that nobody names
     image = around.image
     own = entrypoint(image.value) if image else ()
-    flags = not args or args[0].value.startswith("-")
-    if image is not None and not own and flags and args:
+    flags = args[0].value.startswith("-")
+    if image is not None and not own and (flags or _continues(args, image)):
         own = likely(image.value)
         if own:
             draft.note(f"line {image.line}: {image.value} is taken for an image that starts {' '.join(own)}")
+    if own and len(own) > 1 and args[0].value == own[-1]:
+        own = own[:-1]  # the rest of what starts the server is written out
+    if own and serving(args) is not None:
+        draft.note(f"line {args[0].line}: the entrypoint of {around.image} stands before these words")
     if own and (flags or serving(args) is None) and not _runs_itself(args):
         process((*(Said(word, NOT_WRITTEN) for word in own), *args), around, draft)
     elif args:
         process(args, around, draft)
+
+
+def _verb(words: Sequence[Said]) -> int | None:
+    """Where ``run`` or ``exec`` stands among the words for compose."""
+    return next((number for number, word in enumerate(words) if word.value in ("run", "exec")), None)
+
+
+def _of_service(found: Contained) -> tuple[Said, ...]:
+    """What a service's image most likely puts in front of its words, by the service's name."""
+    own = likely(found.name)
+    if not own or not found.words or serving(found.words) is not None:
+        return ()
+    if found.words[0].value.startswith("-"):
+        return tuple(Said(word, NOT_WRITTEN) for word in own)
+    goes_on = len(own) > 1 and found.words[0].value == own[-1]
+    return tuple(Said(word, NOT_WRITTEN) for word in own[:-1]) if goes_on else ()
+
+
+def _continues(args: Sequence[Said], image: Said) -> bool:
+    """Whether the words go on where the likely entrypoint of an image ends: ``serve MODEL``."""
+    own = likely(image.value)
+    return len(own) > 1 and args[0].value == own[-1]
 
 
 def _runs_itself(args: Sequence[Said]) -> bool:

@@ -364,4 +364,5 @@ class _Reader:
                 self._scope.variables[name] = value.value
             else:  # set under a condition: nobody knows which value it has
                 self._scope.variables.pop(name, None)
+                self._scope.doubtful.add(name)
         return Simple((), assigned, words[0].line) if declares else None

@@ -10,7 +10,7 @@ from canserve.recipes.trouble import MAX_NESTED, MAX_WORDS, RecipeError
 from canserve.subjects.recipe import Open, Refused
 
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]))")
-_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
+_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9])(?:(:?[-=?+])(.*))?", re.DOTALL)
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
 
 
@@ -25,11 +25,15 @@ class Scope:
     notes: list[str] = field(default_factory=list)
     runtime: frozenset[str] = frozenset()
     """Variables that the place of execution sets, such as its own address: left as they are."""
+    doubtful: set[str] = field(default_factory=set)
+    """Variables that are set under a condition."""
     words: int = MAX_WORDS
 
     def within(self, variables: Mapping[str, str]) -> Scope:
         """A scope with other variables; what is left open, refused and counted is one."""
-        return Scope(dict(variables), {}, self.open, self.refused, self.notes, self.runtime, words=self.words)
+        return Scope(
+            dict(variables), {}, self.open, self.refused, self.notes, self.runtime, self.doubtful, self.words
+        )
 
     def shift(self) -> None:
         """The first word that a shell's text was given is gone."""
@@ -46,6 +50,8 @@ class Scope:
         """Note once what is left open."""
         if what.strip("${}") in self.runtime:
             why = "known only where it runs"
+        elif what.strip("${}") in self.doubtful:
+            why = "set under a condition: which value it has is not known"
         one = Open(what[:200], line, why)
         if one not in self.open:
             self.open.append(one)

@@ -30,7 +30,12 @@ _SET_ASIDE = ("replicas", "rolloutStrategy", "startupPolicy", "networkConfig", "
               "revisionHistoryLimit", "serviceName", "enableInTreeAutoscaling", "autoscalerOptions", "backoffLimit",
               "updateStrategy", "podManagementPolicy", "minReadySeconds")  # fmt: skip
 _LWS, _RAY = "LeaderWorkerSet", "Ray"
-_WORKLOADS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "Job", "Pod", "ReplicaSet", _LWS})
+_COMPANIONS = frozenset({
+    "Service", "PersistentVolumeClaim", "PersistentVolume", "ConfigMap", "Secret", "Namespace", "Ingress", "Gateway",
+    "HTTPRoute", "HorizontalPodAutoscaler", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ServiceMonitor",
+    "ClusterRoleBinding", "NetworkPolicy", "PodMonitor", "PodDisruptionBudget", "StorageClass", "ResourceClaimTemplate",
+})  # fmt: skip
+"""Kinds that start nothing."""
 
 
 def is_manifest(tree: Mapping) -> bool:
@@ -47,10 +52,12 @@ def read(trees: tuple[Mapping, ...], draft: Draft) -> None:
         account = Account(tree)
         for name in ("apiVersion", "kind", "metadata", "status"):
             account.aside(name)
-        if kind.text in _WORKLOADS or kind.text.startswith(_RAY):
+        if kind.text not in _COMPANIONS and (
+            kind.text.startswith(_RAY) or any(True for _ in _pods(tree, ()))
+        ):
             kinds.append(kind.text)
             _workload(tree, kind.text, draft, account)
-        else:
+        elif kind.text in _COMPANIONS:
             account.aside()
         account.settle(draft, f"{number}: " if len(trees) > 1 else "")
     draft.form = f"Kubernetes {', '.join(dict.fromkeys(kinds)) or 'manifest'}"
