@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -163,7 +163,15 @@ def read_from(folder: Path) -> Unpacked | None:
 
 def origin(text: str, known: Sequence[Message] | None = None) -> Origin | None:
     """Where a line was raised: the message whose constant parts it holds, the longest where there are several."""
-    longest = _catalogued() if known is None else _longest_first(known)
+    return _shipped_origin(text) if known is None else _origin(text, _longest_first(known))
+
+
+@lru_cache(1 << 12)
+def _shipped_origin(text: str) -> Origin | None:
+    return _origin(text, _catalogued())
+
+
+def _origin(text: str, longest: Sequence[tuple[tuple[str, ...], Message]]) -> Origin | None:
     best = next((message for parts, message in longest if _fits(text, parts)), None)
     if best is None:
         return None
