@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import plan_reports
 import pytest
 import reports
 import run_stories
-from browser import DESKTOP, PHONE, chromium, opened, unfold, violations
 from playwright.sync_api import Browser, ViewportSize
 from test_verify_page import page as verify_page
 
+from browser import DESKTOP, PHONE, chromium, opened, unfold, violations
 from canserve.render.html.check import check_page
 from canserve.render.html.plan import plans_page
-from canserve.render.html.run import runs_page
+from canserve.render.html.run import runs_page, standing
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 SIZES = {"phone": PHONE, "desktop": DESKTOP}
@@ -153,6 +154,15 @@ def test_a_story_is_in_order_and_its_bars_are_where_they_belong(
         assert abs(places[listens][0] - 99.5 / whole) < 0.01
         assert abs(places[listens][1] - 307.5 / whole) < 0.02
         assert [left for left, _ in places] == sorted(left for left, _ in places)
+
+
+def test_what_was_taken_away_on_purpose_is_no_failure() -> None:
+    one = run_stories.found()
+    assert one.entry is not None
+    gone = replace(one, entry=replace(one.entry, state="down"), seen=())
+    assert standing(gone) == ("skipped", "taken away")
+    assert "taken away" in runs_page([gone], {})
+    assert standing(replace(one, seen=())) == ("no", "gone")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from canserve.render.escape import visible
 from canserve.verdict import No, Unknown, Verdict, Yes, word
 
-SIGNS = {"yes": "\u2713", "no": "\u2715", "unknown": "?"}
+SIGNS = {"yes": "\u2713", "no": "\u2715", "unknown": "?", "skipped": "\u2013"}
 """Beside the colour and the word."""
 _HEAD = """<!doctype html>
 <html lang="en">

@@ -38,10 +38,17 @@ class Happened:
 
 def runs_page(found: Sequence[Found], stories: Mapping[str, Story]) -> str:
     """The page."""
-    words = [VERDICTS[one.word] for one in found]
-    worst = min(words, key=("no", "unknown", "yes").index) if words else None
+    words = [standing(one)[0] for one in found]
+    worst = min(words, key=("no", "unknown", "yes", "skipped").index) if words else None
     title = f"run {found[0].run}" if len(found) == 1 else f"{len(found)} deployments"
-    return document(f"{worst}: {title}" if worst else title, _body(found, stories))
+    return document(f"{worst}: {title}" if worst in VERDICTS.values() else title, _body(found, stories))
+
+
+def standing(found: Found) -> tuple[str, str]:
+    """The kind of verdict, and the word. Nothing is wrong with what was taken away on purpose."""
+    if found.word == "gone" and found.entry is not None and found.entry.state == "down":
+        return "skipped", "taken away"
+    return VERDICTS[found.word], found.word
 
 
 def _body(found: Sequence[Found], stories: Mapping[str, Story]) -> Iterator[str]:
@@ -52,9 +59,9 @@ def _body(found: Sequence[Found], stories: Mapping[str, Story]) -> Iterator[str]
 
 
 def _run(shape: RunShape, found: Found, it: Story, level: str) -> Iterator[str]:
-    verdict = VERDICTS[shape.state]
+    verdict, state = standing(found)
     why = found.entry.why if found.entry is not None else ""
-    yield f'<header class="top {verdict}"><p class="word {verdict}">{said(verdict, shape.state)}</p>'
+    yield f'<header class="top {verdict}"><p class="word {verdict}">{said(verdict, state)}</p>'
     yield f"<{level}>run {text(shape.run)}: {text(shape.model or 'a model that nobody names')}</{level}>"
     if why:
         yield f'<p class="lead">{text(why)}</p>'
