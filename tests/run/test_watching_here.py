@@ -193,12 +193,14 @@ def test_status_says_how_far_each_rank_has_come(start: Start) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_a_port_that_answers_with_an_error_is_not_ready(start: Start) -> None:
     start.begin([*said(*ENGINE, READY), "serve 503"])
     found = start.outcome(seconds=6)
     assert found.state == "starting" and "nothing answers yet" in found.why
 
 
+@pytest.mark.slow
 def test_a_first_request_that_fails_is_a_failure(start: Start) -> None:
     start.begin([*said(*ENGINE, READY), "serve 200"], words=("--broken",))
     found = start.outcome()
@@ -233,6 +235,7 @@ def full() -> Iterator[int]:
         yield port
 
 
+@pytest.mark.slow
 def test_a_connection_that_gets_no_answer_is_named(start: Start) -> None:
     with full() as port:
         start.begin(said(*ENGINE, joining(0, 2)), [*said(*ENGINE, joining(1, 2)), f"connect {port}"])
@@ -251,6 +254,7 @@ MessageQueue().wait_until_ready()
 """
 
 
+@pytest.mark.slow
 def test_where_nothing_was_said_stacks_tell(start: Start) -> None:
     assert Path(sys.executable).with_name("py-spy").exists(), "pip install py-spy"
     module = start.folder / "shm_broadcast.py"
@@ -263,6 +267,7 @@ def test_where_nothing_was_said_stacks_tell(start: Start) -> None:
     assert (found.state, found.name) == ("stalled", "queue-address-unreachable"), found
 
 
+@pytest.mark.slow
 def test_what_moves_is_never_said_to_stand(start: Start) -> None:
     start.begin([*said(*ENGINE, joining()), "grow 0.3"])
     found = start.outcome(seconds=15, patience=0.05)  # a budget of 3 s

@@ -67,10 +67,10 @@ def state_option(function: Any) -> Any:
 @click.option(
     "--wait",
     type=click.FloatRange(0),
-    default=600,
+    default=3600,
     show_default=True,
     metavar="SECONDS",
-    help="Until it answers.",
+    help="Until it answers; what moves then is left starting.",
 )
 @click.option(
     "--patience",

@@ -192,7 +192,8 @@ class _Watching:
 
 
 def _lost(sight: Sight, machines: Sequence[str]) -> Stall:
-    why = next((each.trouble for each in sight.seen if each.machine in machines and each.trouble), "")
+    said = (each.trouble or each.engine_trouble for each in sight.seen if each.machine in machines)
+    why = next((each for each in said if each), "")
     return Stall(
         "machine-lost", {"whose": ", ".join(dict.fromkeys(machines)), "why": f": {why}" if why else ""}
     )
