@@ -108,6 +108,8 @@ class Matcher:
         self._counters = _by_literal((row.find, number) for number, row in enumerate(knowledge.counters))
         self._waiting = frozenset(knowledge.waiting)
         self._inside = _Literals(tuple(dict.fromkeys([*self.literals, *self._counters, *knowledge.waiting])))
+        self.steps = sieve([*self._tells, *self._marks, *self._counters, *knowledge.waiting])
+        """Finds in bytes what tells how far a start has come."""
         self._compiled: dict[str, Pattern] = {}
         self._exception, self._cpp = _pattern(EXCEPTION), _pattern(_CPP)
         self._depths = [(depth, [_pattern(each) for each in texts]) for depth, texts in knowledge.processes]

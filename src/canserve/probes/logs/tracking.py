@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from canserve.checks.diagnosis.log import Line
@@ -30,7 +31,7 @@ class Tracker:
         self._counts: dict[int | None, Count] = {}
         self._facts: dict[str, list[str]] = {}
         self._news = 0
-        self._last = ""
+        self._last: deque[bytes] = deque(maxlen=8)
         self._rest = b""
         self._rest_count: Count | None = None
         self._number = 0
@@ -59,8 +60,10 @@ class Tracker:
     def told(self) -> Told:
         """What has been written so far."""
         facts = {name: tuple(values) for name, values in self._facts.items()}
+        said = (unwrap(raw, 0).text.strip() for raw in reversed(self._last))
+        last = next((text[:400] for text in said if text), "")
         phases = {rank: frozenset(found) for rank, found in self._phases.items()}
-        return Told(phases, dict(self._counts), self._news, self._last, facts)
+        return Told(phases, dict(self._counts), self._news, last, facts)
 
     @property
     def kept(self) -> bytes:
@@ -69,6 +72,8 @@ class Tracker:
 
     def _bar(self) -> None:
         """A progress bar is one line that is drawn over until its phase is done."""
+        if self._matcher.steps.search(self._rest) is None:
+            return
         line = unwrap(self._rest, 0)
         held = self._matcher.inside(line.text)
         counted = self._matcher.counts(held, line.text)
@@ -78,10 +83,14 @@ class Tracker:
 
     def _line(self, raw: bytes) -> None:
         self._number += 1
-        line = unwrap(raw[:LONGEST], self._number)
-        if not line.text.strip():
+        raw = raw[:LONGEST]
+        if not raw.strip():
             return
-        self._last = line.text[:400]
+        self._last.append(raw)
+        if self._matcher.steps.search(raw) is None:
+            self._news += 1
+            return
+        line = unwrap(raw, self._number)
         held = self._matcher.inside(line.text)
         if not self._matcher.waits(held):
             self._news += 1
