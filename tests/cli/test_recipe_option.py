@@ -81,6 +81,16 @@ def test_standard_input(here: Path) -> None:
     assert "recipe -: command line, starts vllm, 1 flag" in done.stdout, done.stderr
 
 
+def test_a_degree_that_is_left_open_is_unknown_and_a_stray_word_no_error(here: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "serve.sh"
+    recipe.write_text(f"vllm serve {here}/model stray --tensor-parallel-size $TP --max-model-len 4096\n")
+    done = run("check", "--recipe", str(recipe), "-b", str(here / "build"), "--format", "json")
+    findings = {f["check"]: f for f in json.loads(done.stdout)["builds"][0]["findings"]}
+    assert done.returncode == 3 and findings["recipe-resolved"]["verdict"] == "unknown"
+    assert findings["recipe-resolved"]["because"].startswith("line 1: $TP in --tensor-parallel-size")
+    assert findings["flags-accepted"]["because"] == "the flag is accepted"
+
+
 def test_plan_takes_layout_and_options(here: Path) -> None:
     done = run(
         "plan", "--recipe", str(here / "good.yaml"), "--build", str(here / "build"), "--on", "2xprofile:h200",

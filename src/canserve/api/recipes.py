@@ -11,6 +11,7 @@ from pathlib import Path
 from canserve.api import Options, SpecError, read_wish
 from canserve.api.planning import Asked
 from canserve.api.wished import UpWishes, completed
+from canserve.checks.wish import is_flag
 from canserve.layout import Fixed
 from canserve.plan.export import carrying
 from canserve.plan.export.exported import Exported
@@ -187,7 +188,20 @@ def machines_of(it: Loaded, named: Sequence[str]) -> tuple[str, ...]:
 
 def options_with(options: Options, recipe: Recipe) -> Options:
     """The same question with the recipe's flags; those of the user come later, and so count."""
-    return replace(options, flags=(*recipe.flags, *options.flags), recipe=recipe)
+    return replace(options, flags=(*_settled(recipe), *options.flags), recipe=recipe)
+
+
+def _settled(recipe: Recipe) -> tuple[str, ...]:
+    """The flags whose values are known; of the others ``recipe-resolved`` tells, and of stray words nothing can be told."""
+    left = tuple(one.what for one in recipe.open if one.decides)
+    groups: list[list[str]] = []
+    for word in recipe.flags:
+        if is_flag(word):
+            groups.append([word])
+        elif groups:
+            groups[-1].append(word)
+    known = (group for group in groups if not any(what in word for what in left for word in group))
+    return tuple(word for group in known for word in group)
 
 
 def overruled(it: Loaded, model: str | None, builds: Sequence[str]) -> Loaded:
@@ -257,7 +271,7 @@ def wishes_with(wishes: Wishes, it: Loaded) -> tuple[Wishes, tuple[str, ...]]:
     from canserve.checks.asked_degrees import EVERY, degrees, named
     from canserve.checks.wish import normalized
 
-    wish = read_wish(recipe.flags)
+    wish = read_wish(_settled(recipe))
     options: dict[str, object] = {}
     left: list[str] = []
     for flag, value in wish.flags.items():

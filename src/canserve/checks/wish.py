@@ -59,7 +59,7 @@ def _pairs(argv: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Flags with their values; several values are joined by a space, as they were typed."""
     flag, values = "", list[str]()
     for word in argv:
-        if not _is_flag(word):
+        if not is_flag(word):
             if not flag:
                 raise ValueError(f"{word!r} after -- is not an engine flag: flags begin with a dash")
             values.append(word)
@@ -72,7 +72,8 @@ def _pairs(argv: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         yield flag, " ".join(values) if values else None
 
 
-def _is_flag(word: str) -> bool:
+def is_flag(word: str) -> bool:
+    """Whether argparse takes a word for a flag."""
     return len(word) > 1 and word.startswith("-") and " " not in word and not _NUMBER.fullmatch(word)
 
 
