@@ -7,6 +7,7 @@ from dataclasses import replace
 from plan_world import HOSTS, build, launch, model, placement
 
 from canserve.engines.argv import Flags
+from canserve.engines.listening import listens
 from canserve.engines.starting import start
 from canserve.facts import Cause, Known, Missing
 from canserve.rules.parsers import suggested
@@ -128,6 +129,10 @@ def test_rpc_workers_are_started_before_the_server() -> None:
     made = build("llama.cpp", launchers=("rpc",))
     worker, server = map(line, started(made, placement(Parallel(1, 2), 1, 1), ctx_size=4096).processes)
     assert worker == "rpc-server --host $SECOND_IP --port 50052"
+    named = replace(made, rpc_worker=Known("ggml-rpc-server"))
+    (process, _) = started(named, placement(Parallel(1, 2), 1, 1)).processes
+    assert line(process) == "ggml-rpc-server --host $SECOND_IP --port 50052"
+    assert listens("llama.cpp", process.argv).join == 50052
     assert server == (
         "llama-server --hf-repo org/model --gpu-layers 999 --rpc $SECOND_IP:50052 --ctx-size 4096"
     )

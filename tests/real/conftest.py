@@ -17,7 +17,7 @@ import pytest
 from lab.leftovers import there
 from lab.two_hosts import Lab, problem, two_hosts
 from real.environments import InstallError, place
-from real.models import small, tiny
+from real.models import small, sources, tiny
 from real.recipes import LLAMA, SGLANG, VLLM
 from real.tiny_models import ANSWERS, KINDS
 
@@ -38,6 +38,8 @@ internet = false
 """
 URL = "http://10.77.0.2:{port}"
 """Of the head, from the operator's machine."""
+TAUGHT_LITTLE = {"answer-correct"}
+"""What ``verify`` rightly says no to: a tiny model knows nothing but its 24 answers."""
 ASK = """\
 import json, sys, urllib.request
 url, model, told = sys.argv[1], sys.argv[2], {}
@@ -57,7 +59,7 @@ def seen() -> Mapping[str, Path]:
         vllm = place(VLLM)
         folders = {"/mnt/vllm": vllm, "/mnt/sglang": place(SGLANG), "/mnt/llama": place(LLAMA)}
         models = {f"/mnt/{kind}": tiny(kind, vllm) for kind in KINDS}
-        return {**folders, **models, "/mnt/small": small()}
+        return {**folders, **models, "/mnt/small": small(), "/mnt/sources": sources().parent}
     except InstallError as error:
         if CI:
             pytest.fail(str(error))
@@ -131,11 +133,11 @@ class Operator:
         said = self.answers(port, model, list(ANSWERS))
         return {question: answer for question, answer in said.items() if answer.strip() != ANSWERS[question]}
 
-    def refused(self, port: int) -> list[str]:
-        """What ``verify`` says no to."""
+    def refused(self, port: int) -> set[str]:
+        """Checks of ``verify`` that say no."""
         told = self.told("verify", URL.format(port=port), "--quick")
         assert told["findings"], told
-        return [f"{one['check']}: {one['because']}" for one in told["findings"] if one["verdict"] == "no"]
+        return {str(one["check"]) for one in told["findings"] if one["verdict"] == "no"}
 
     def seen_running(self, run: str) -> list[tuple[str, str]]:
         """Machine and ranks of each process that lives, as ``status`` says."""

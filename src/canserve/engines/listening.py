@@ -9,7 +9,8 @@ from canserve.engines import ray
 
 _SERVERS = {"vllm": 8000, "sglang": 30000, "llama.cpp": 8080, "lmdeploy": 23333}
 """The port that each engine's server takes where none is named: its own documentation."""
-_JOINS = ("rpc-server",)
+_JOINS = "rpc-server"
+"""End of the name of a program that lends its machine to a server on another one."""
 _PROGRAMS = {
     "vllm": "vllm",
     "vllm.entrypoints.openai.api_server": "vllm",
@@ -40,7 +41,7 @@ def listens(engine: str, argv: Sequence[str]) -> Listens:
     """The ports of one process."""
     if ray.starts(argv):
         return Listens(join=_number(argv, "--port") if "--head" in argv else None)
-    if argv[:1] and argv[0] in _JOINS:
+    if argv[:1] and argv[0].endswith(_JOINS):
         return Listens(join=_number(argv, "--port"))
     if "--headless" in argv or (_word(argv, "--node-rank") or "0") != "0":
         return Listens()

@@ -175,7 +175,7 @@ def _converted(at: At, words: list[str]) -> Converted:
     return found
 
 
-NOT_KEPT = ("gpu_code", "cuda_needed", "libc_needed", "stack")
+NOT_KEPT = ("gpu_code", "cuda_needed", "libc_needed", "stack", "rpc_worker")
 """Facts of compiled files and of what lies around an engine, which are not read for the index."""
 NOT_FACTS = ("identity", "transformers", "torch", *NOT_KEPT)
 """Fields of a build that are made from a release's row, or are about what lies beside it, or are not kept."""

@@ -374,6 +374,8 @@ class Build:
     moe_backends: Fact[tuple[MoeBackend, ...]] = NOT_ASKED
     launchers: Fact[tuple[str, ...]] = NOT_ASKED
     """Of ``ray``, ``mp``, ``mp-multinode``, ``torchrun`` ... those it can start with."""
+    rpc_worker: Fact[str] = NOT_ASKED
+    """The program that lends a machine's memory and accelerators to a server on another one."""
     load_formats: Fact[tuple[str, ...]] = NOT_ASKED
     """Weight formats it accepts: ``safetensors``, ``pt``, ``gguf``, ``mistral`` ..."""
     gguf_architectures: Fact[Mapping[str, Site] | None] = NOT_ASKED

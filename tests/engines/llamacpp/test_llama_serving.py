@@ -118,3 +118,21 @@ def test_speculation_launchers_and_vendors() -> None:
 def test_what_is_for_other_programs_is_left_out(flag: str) -> None:
     names = {name for one in known(read(TREE).flags).values() for name in (one.name, *one.aliases)}
     assert flag not in names
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("set(TARGET ggml-rpc-server)\nadd_executable(${TARGET} rpc-server.cpp)\n", "ggml-rpc-server"),
+        ("set(TARGET rpc-server)\nadd_executable(${TARGET} rpc-server.cpp)\n", "rpc-server"),
+        ("# rpc\nadd_executable(rpc-server rpc-server.cpp)\n", "rpc-server"),
+    ],
+)
+def test_what_the_worker_of_other_machines_is_called(text: str, name: str) -> None:
+    assert known(read(TREE | {"tools/rpc/CMakeLists.txt": text}).rpc_worker) == name
+    assert known(read(TREE | {"examples/rpc/CMakeLists.txt": text}).rpc_worker) == name
+
+
+def test_a_worker_without_a_name_is_unknown() -> None:
+    assert isinstance(read(TREE).rpc_worker, Missing)
+    assert isinstance(read(TREE | {"tools/rpc/CMakeLists.txt": "include(other)\n"}).rpc_worker, Missing)

@@ -103,6 +103,7 @@ class LlamaCpp:
             flags=attempt(flags.read_flags, reading) if want.flags else NOT_ASKED,
             flag_syntax=attempt(flags.read_flag_syntax, reading) if want.flags else NOT_ASKED,
             launchers=attempt(serving.read_launchers, reading),
+            rpc_worker=attempt(serving.read_rpc_worker, reading) if want.flags else NOT_ASKED,
             load_formats=attempt(serving.read_load_formats, reading),
             gguf_architectures=attempt(architectures.read_gguf_architectures, reading),
             gguf_types=attempt(formats.read_gguf_types, reading),

@@ -15,6 +15,8 @@ OPTIONS = {"context": "ctx_size"}
 DECIDED = frozenset({"model", "hf_repo", "rpc", "split_mode", "gpu_layers", "n_gpu_layers"})
 """Options that the model and the layout decide."""
 PORT = 50052
+WORKER = "rpc-server"
+"""The worker's program where the build does not say what it is called."""
 ALL_LAYERS = 999
 
 
@@ -53,9 +55,11 @@ def _cannot(why: str, ask: str) -> Missing:
 def _start(launch: Launch) -> Start:
     flags, ranks = Flags.of(launch.build.flags), by_host(launch.placement)
     head, *others = launch.hosts
+    named = launch.build.rpc_worker
+    worker = named.value if isinstance(named, Known) else WORKER
     workers = [
         Process(
-            host.name, (), ("rpc-server", "--host", address(host), "--port", str(PORT)),
+            host.name, (), (worker, "--host", address(host), "--port", str(PORT)),
             visible_devices(launch, host),
         )
         for host in others

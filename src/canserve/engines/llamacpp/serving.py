@@ -10,7 +10,7 @@ from canserve.engines.cpp.forms import compared_in, functions, initializer, stri
 from canserve.engines.llamacpp.architectures import read_gguf_architectures
 from canserve.engines.llamacpp.options import options
 from canserve.engines.llamacpp.reading import PACKAGE, Reading
-from canserve.facts import Fact, Missing
+from canserve.facts import Cause, Fact, Missing
 from canserve.subjects.build import Site
 
 CACHE_FILES = ("common/arg.cpp", "common/common.cpp")
@@ -21,12 +21,14 @@ REASONING_FLAG = "--reasoning-format"
 SPECULATIVE = ("common/speculative.cpp",)
 SPECULATIVE_MAP = "common_speculative_type_from_name_map"
 RPC = ("ggml/include/ggml-rpc.h", "ggml-rpc.h")
+WORKERS = ("tools/rpc/CMakeLists.txt", "examples/rpc/CMakeLists.txt")
 BINDINGS = f"{PACKAGE}/llama_cpp.py"
 METADATA = "llama_model_meta"
 BACKENDS = {"ggml-cuda": "nvidia", "ggml-hip": "amd", "ggml-sycl": "intel", "ggml-cann": "huawei",
             "ggml-metal": "apple"}  # fmt: skip
 """Folders of back ends that are made for one vendor's accelerators."""
 FILES = (*CACHE_FILES, *REASONING_FILES, *SPECULATIVE)
+_PROGRAM = re.compile(r"^\s*(?:set\(\s*TARGET|add_executable\()\s*([a-z][a-z0-9-]*)[\s)]", re.MULTILINE)
 _TYPE = re.compile(r"\bGGML_TYPE_(\w+)")
 
 
@@ -88,6 +90,21 @@ def read_launchers(reading: Reading) -> Fact[tuple[str, ...]]:
     return reading.known(
         found, "workers over RPC" if found else "no RPC", Site(path or reading.path(RPC[0]), 0)
     )
+
+
+def read_rpc_worker(reading: Reading) -> Fact[str]:
+    """What the program of such a worker is called: ``rpc-server``, ``ggml-rpc-server``."""
+    path = reading.first(WORKERS)
+    text = None if path is None else reading.sources.text(path)
+    if path is None or text is None:
+        return Missing(Cause.UNAVAILABLE, f"neither {' nor '.join(WORKERS)} is there")
+    if isinstance(text, Missing):
+        return text
+    found = _PROGRAM.search(text.value or "")
+    if found is None:
+        return reading.sources.unreadable(path, "names no program")
+    line = (text.value or "")[: found.start(1)].count("\n") + 1
+    return reading.known(found[1], f"the worker's program is {found[1]}", Site(path, line))
 
 
 def read_load_formats(reading: Reading) -> Fact[tuple[str, ...]]:
