@@ -10,6 +10,8 @@ from canserve.subjects.build import Build
 from canserve.subjects.recipe import Recipe
 from canserve.verdict import Finding, Skipped
 
+__all__ = ["CHECKS", "ENGINE", "RESOLVED", "VERSIONS", "judge"]
+
 CHECKS: tuple[RecipeCheck, ...] = (RESOLVED, ENGINE, VERSIONS)
 
 
