@@ -11,7 +11,7 @@ from canserve.checks.flags import CHECK as FLAGS
 from canserve.checks.recipe import ENGINE, RESOLVED, VERSIONS, judge
 from canserve.checks.recipe.question import RecipeCheck
 from canserve.checks.wish import parse_wish
-from canserve.facts import Cause, Known, Missing
+from canserve.facts import Cause, Fact, Known, Missing
 from canserve.recipes.reading import read_recipe
 from canserve.subjects.build import Build, Flag, Site, Transformers
 from canserve.subjects.recipe import Recipe, Stated
@@ -24,7 +24,7 @@ def of(engine: str = "vllm", version: str | None = "0.17.1", installed: str | No
         Missing(Cause.UNREADABLE, "no version there") if version is None else Known(version, seen("metadata"))
     )
     identity = replace(one.identity, engine=engine, version=known)
-    told = (
+    told: Fact[str | None] = (
         Missing(Cause.UNAVAILABLE, "not an environment")
         if installed is None
         else Known(installed, seen("beside"))

@@ -19,7 +19,7 @@ from canserve.plan.wishes import Wishes, read_option
 from canserve.probes.toml_file import file_bytes
 from canserve.recipes.reading import read_recipe
 from canserve.recipes.trouble import RecipeError
-from canserve.rules.recipes import place_flags, short
+from canserve.rules.recipes import has_pairs, place_flags, short
 from canserve.subjects.recipe import HIDDEN, Recipe, Said
 
 STDIN = "-"
@@ -281,6 +281,8 @@ def wishes_with(wishes: Wishes, it: Loaded) -> tuple[Wishes, tuple[str, ...]]:
             continue
         if name in place_flags() or value == HIDDEN or long is None:
             left.append(name)
+        elif value is None and long.startswith("no-") and has_pairs(recipe.engine or ""):
+            options[long[3:].replace("-", "_")] = False
         else:
             options[long.replace("-", "_")] = True if value is None else read_option(f"x={value}")[1]
     fixed = wishes.fixed

@@ -82,6 +82,12 @@ def short(engine: str) -> Mapping[str, str]:
 
 
 @cache
+def has_pairs(engine: str) -> bool:
+    """Whether an engine's ``--no-x`` is the other word of ``--x``."""
+    return bool(_of("pairs", engine))
+
+
+@cache
 def wrappers() -> Mapping[str, Wrapper]:
     """By name."""
     return {
