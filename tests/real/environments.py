@@ -98,10 +98,7 @@ def place(recipe: Recipe) -> Path:
             packages = folder / "lib" / f"python{version}" / "site-packages"
             recipe.finish(packages)
             _movable(folder / "bin")
-            _run(
-                [str(folder / "bin/python3"), "-c", f"import {recipe.warm}"],
-                f"{recipe.name} cannot be imported",
-            )
+            _warm(recipe, folder / "bin/python3", packages)
     return folder
 
 
@@ -117,18 +114,11 @@ def _install(recipe: Recipe, folder: Path) -> None:
     if not python.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([str(PYTHON), "-m", "venv", "--without-pip", str(folder)], "no environment could be made")
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(python),
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-compile",
-    ]
-    _run([*pip, "--requirement", str(recipe.lock)], f"{recipe.name} could not be installed")
+    words = ("install", "--quiet", "--no-deps", "--no-compile", "--requirement", str(recipe.lock))
+    _run(
+        [sys.executable, "-m", "pip", "--python", str(python), *words],
+        f"{recipe.name} could not be installed",
+    )
 
 
 def _warm(recipe: Recipe, python: Path, packages: Path) -> None:
