@@ -364,3 +364,36 @@ def test_a_restart_policy_begins_once_it_serves(ana: Operator, clean: Lab) -> No
     asked = ("container", "inspect", "--format", "{{.HostConfig.RestartPolicy}}", f"canserve-{up['run']}-1")
     assert clean.b.docker(*asked).strip() == "{on-failure 2}"
     assert ana.ask("down", up["run"])[1] == 0
+
+
+@pytest.mark.parametrize("signal", ["KILL", "INT"])
+def test_an_operator_that_ends_while_it_copies(
+    ana: Operator, ben: Operator, clean: Lab, other: str, signal: str
+) -> None:
+    plans = candidates(ana, (f"docker-daemon:{other}@spark-a", launcher(), ()))
+    clean.b.docker("rmi", "-f", TAG)  # else it has every layer
+    clean.wires.rate("fabric", "200kbit")
+    program = str(Path(sys.executable).with_name("canserve"))
+    words = ("up", plans, *STANDIN, "--on", ana.cluster, "--wait", "60")
+    ended = clean.operator.run(
+        "timeout", "-s", signal, "25", program, *words, check=False, timeout=120,
+        env={**ana.env, "XDG_RUNTIME_DIR": "/run/operator"},
+    )  # fmt: skip
+    clean.wires.heal(clean.spaces())
+    with journal(ana.folder / ana.name) as kept:
+        (entry,) = kept.runs()
+        assert [step.name for step in kept.steps(entry.run)].count("carry") == 1, ended
+    if signal == "INT":
+        assert "taken away again" in ended.stdout, (ended.stdout, ended.stderr)
+    for one in ben.ask("status", on=True)[0]["runs"]:
+        assert signal == "KILL"
+        assert ben.ask("down", one["run"], on=True)[1] == 0
+    assert other not in clean.b.docker("images", "--format", "{{.Repository}}:{{.Tag}}")
+    script = "ps -eo args | grep '[d]ef take_image' | cut -c1-40"
+    for host in clean.hosts:
+        for _ in range(100):
+            running = host.run("sh", "-c", script, check=False).stdout
+            if not running:
+                break
+            time.sleep(0.2)
+        assert running == ""

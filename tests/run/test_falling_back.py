@@ -67,6 +67,7 @@ def test_the_third_candidate_serves(here: Here, plans: Plans) -> None:
     assert "no such class" in old["because"] and old["run"] is None
     assert failing["because"] == "local: process 0 exited with 7: ValueError: no such model"
     assert good["run"] == up["run"] != failing["run"] and spare["because"] == "one before it serves"
+    assert failing["hint"] == f"canserve diagnose {failing['evidence']}/logs"
     logs = list(Path(failing["evidence"]).glob("logs/*.log"))
     assert ["ValueError: no such model" in log.read_text() for log in logs] == [True]
     assert "MemTotal" in (Path(failing["evidence"]) / "counters" / "local.txt").read_text()
@@ -79,7 +80,7 @@ def test_the_third_candidate_serves(here: Here, plans: Plans) -> None:
         }
         assert {entry.told["story"] for entry in runs.values()} == {failing["run"]}
     told = events(here, failing["run"])
-    assert [one.what for one in told if one.what != "cause"] == [
+    assert [one.what for one in told if one.what not in ("cause", "phase")] == [
         "refused", "failed", "evidence", "up", "left-over",
     ]  # fmt: skip
     assert here.asked("status", up["run"])[1] == 0

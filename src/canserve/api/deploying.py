@@ -221,6 +221,8 @@ def _explained(it: Prepared, doing: Doing, report: UpReport) -> UpReport:
     if report.kind is not None:
         said = ": ".join(filter(None, (report.kind, report.name or "", *report.told[-1:])))
         doing.say(it, "cause", said)
+    if report.hint.startswith("canserve logs") and not doing.keep:  # there are none any more
+        report = replace(report, hint=f"canserve diagnose {found.logs}")
     return replace(report, evidence=found)
 
 

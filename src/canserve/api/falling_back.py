@@ -139,6 +139,7 @@ class _Trying:
         doing = replace(self.doing, story=self.story)
         for one in self.unsaid:
             self.say(one)
+        self.unsaid.clear()
         report = up(found, doing)
         self.last = report
         self.done.append(Candidate(number, plan, "tried", report.why, report.hint, report))
