@@ -1,6 +1,6 @@
 """What the papers show is what the tool prints. ``./dev docs`` writes it anew, this compares.
 
-In README.md every ``console`` block is one command and the whole of what it shows on an 80-column terminal;
+In README.md and docs/ every ``console`` block is one command and the whole of what it shows on an 80-column terminal;
 every ``python`` block runs.
 """
 
@@ -18,6 +18,7 @@ from terminal import on_terminal
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 REFERENCE = ROOT / "docs" / "checks.md"
 WRITE = bool(os.environ.get("CANSERVE_WRITE"))
 BLOCK = re.compile(r"```console\n\$ (canserve (?:[^\n]*\\\n)*[^\n]*)\n(.*?)```", re.DOTALL)
@@ -35,13 +36,17 @@ def shown(command: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.network
-@pytest.mark.parametrize("command", [match[1] for match in BLOCK.finditer(README.read_text())])
-def test_readme_shows_real_output(command: str) -> None:
-    text = README.read_text()
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [(page, match[1]) for page in PAGES for match in BLOCK.finditer(page.read_text())],
+    ids=lambda value: value.name if isinstance(value, Path) else value,
+)
+def test_pages_show_real_output(page: Path, command: str) -> None:
+    text = page.read_text()
     block = next(match for match in BLOCK.finditer(text) if match[1] == command)
     real = shown(command)
     if WRITE:
-        README.write_text(text.replace(block[0], f"```console\n$ {command}\n{real}```"))
+        page.write_text(text.replace(block[0], f"```console\n$ {command}\n{real}```"))
         return
     assert block[2] == real, "run ./dev docs and look at the difference"
 
@@ -62,6 +67,18 @@ def test_check_reference_is_the_generated_one() -> None:
         REFERENCE.parent.mkdir(exist_ok=True)
         REFERENCE.write_text(page)
     assert REFERENCE.read_text() == page, "run ./dev docs and look at the difference"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_needs_no_other_host(tmp_path: Path) -> None:
+    mkdocs = str(Path(sys.executable).with_name("mkdocs"))
+    done = subprocess.run([mkdocs, "build", "--strict", "--site-dir", str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for page in PAGES[1:]:
+        where = tmp_path / "index.html" if page.stem == "index" else tmp_path / page.stem / "index.html"
+        text = where.read_text()
+        assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=\"https?:", text), page.name
+    assert "Qwen3_5MoeForConditionalGeneration" in (tmp_path / "founding" / "index.html").read_text()
 
 
 def test_readme_names_every_command_and_exit_code() -> None:
