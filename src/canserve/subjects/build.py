@@ -9,6 +9,7 @@ from typing import TypeAlias
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.gguf import NO_CONVERTER, Converted, Converter, GgufVocabularies
 from canserve.subjects.gpu_code import CudaLibrary, Extension
+from canserve.subjects.moe import MoeBackend
 from canserve.subjects.site import Site
 from canserve.subjects.stack import Stack
 from canserve.subjects.transformers import Transformers, TransformersTable
@@ -268,22 +269,6 @@ class AttentionBackend:
     """What its own predicate says of each of ``HEAD_SIZES``; None: it asks at run time."""
     offered: Fact[Mapping[int, bool | None]] = field(default=NOT_ASKED, metadata={UNINDEXED: True})
     """Capability (times ten) -> whether the build considers it there where none is asked for; None: at run time."""
-
-
-@dataclass(frozen=True, slots=True)
-class MoeBackend:
-    """A name of kernels for fused experts, as one oracle of the build takes it."""
-
-    name: str
-    """Empty: nothing is known of the names that it takes."""
-    oracle: str
-    """What chooses the kernels: one for each kind of quantized experts."""
-    methods: frozenset[str]
-    """Quantization methods that ask this oracle; the empty name: without quantization."""
-    classes: tuple[str, ...]
-    runs: Mapping[int, bool | None]
-    """Compute capability (times ten) -> whether a kernel says that it runs there; None: it asks for more."""
-    at: Site
 
 
 TRAITS = ("mla", "sparse", "sinks", "sliding")

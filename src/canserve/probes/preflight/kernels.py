@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-SIDE, BLOCK = 256, 128
+SIDE, BLOCK, MX = 256, 128, 32
 WRONG = 0.05
 """Of the largest value: bf16 and FP8 inputs are rounded alike on both sides, only sums are not."""
 
@@ -43,8 +43,11 @@ if sys.argv[1:2] == ["kernels"]:  # Triton reads a kernel's own source, which mu
             tl.store(out + rows[:, None] * side + columns[None, :], total)
 
         @triton.jit  # type: ignore[untyped-decorator]
-        def _nibbles(a, packed, scales, out, BLOCK: tl.constexpr, GROUP: tl.constexpr, FLOAT: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803, PLR0913, PLR0917 - a kernel's pointers
-            """One tile of a product with weights of four bits, unpacked on the way: rows of the upper half in the low bits."""
+        def _nibbles(a, packed, scales, out, BLOCK: tl.constexpr, GROUP: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803
+            """One tile of a product with weights of four bits, unpacked on the way: rows of the upper half in the low bits.
+
+            In groups of 32 they are e2m1, as MXFP4 has them, else integers.
+            """
             row, column, many = tl.program_id(0), tl.program_id(1), tl.num_programs(0)
             side = many * BLOCK
             half = side // 2
@@ -56,7 +59,7 @@ if sys.argv[1:2] == ["kernels"]:  # Triton reads a kernel's own source, which mu
                 both = tl.load(packed + inner[:, None] * side + columns[None, :]).to(tl.int32)
                 for part in range(2):
                     code = (both >> (4 * part)) & 15
-                    if FLOAT:
+                    if GROUP == 32:
                         power, rest = (code >> 1) & 3, (code & 1).to(tl.float32)
                         size = tl.where(power == 0, 0.5 * rest, (1 + 0.5 * rest) * tl.exp2((power - 1).to(tl.float32)))  # fmt: skip
                         value = tl.where(code >= 8, -size, size)
@@ -148,7 +151,7 @@ def int8_product() -> None:
         raise ArithmeticError("the result is wrong, and integers have no rounding")
 
 
-def four_bits(group: int, of_float: bool) -> None:
+def four_bits(group: int) -> None:
     """A product with weights of four bits in groups, each with a scale: integers, or e2m1 with powers of two."""
     import torch
 
@@ -156,7 +159,7 @@ def four_bits(group: int, of_float: bool) -> None:
     torch.manual_seed(0)
     a, codes = torch.randn(SIDE, SIDE).half(), torch.randint(0, 16, (SIDE, SIDE), dtype=torch.int32)
     scales = torch.rand(SIDE // group, SIDE) + 0.5
-    if of_float:
+    if group == MX:
         scales = torch.exp2(torch.randint(-2, 3, (SIDE // group, SIDE)).float())
         table = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
         weights = table[codes.long() & 7] * torch.where(codes >= 8, -1.0, 1.0)
@@ -165,7 +168,7 @@ def four_bits(group: int, of_float: bool) -> None:
     packed = (codes[: SIDE // 2] | (codes[SIDE // 2 :] << 4)).to(torch.uint8)
     out = torch.empty(SIDE, SIDE, device="cuda", dtype=torch.float32)
     grid = (SIDE // BLOCK, SIDE // BLOCK)
-    _nibbles[grid](a.cuda(), packed.cuda(), scales.cuda(), out, BLOCK=BLOCK, GROUP=group, FLOAT=of_float)
+    _nibbles[grid](a.cuda(), packed.cuda(), scales.cuda(), out, BLOCK=BLOCK, GROUP=group)
     compare(out.cpu(), a.float() @ (weights * scales.repeat_interleave(group, 0)))
 
 
@@ -197,8 +200,8 @@ TRIALS: dict[str, Callable[[], None]] = {
     "fp8": fp8_blocks,
     "fp8-scaled": fp8_scaled,
     "fp4": fp4_blocks,
-    "mxfp4": lambda: four_bits(32, of_float=True),
-    "int4": lambda: four_bits(128, of_float=False),
+    "mxfp4": lambda: four_bits(MX),
+    "int4": lambda: four_bits(BLOCK),
     "int8": int8_product,
 }
 
