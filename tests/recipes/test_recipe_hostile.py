@@ -192,3 +192,51 @@ def test_a_value_that_is_set_under_a_condition_is_left_open() -> None:
     assert recipe.model is not None and recipe.model.value == "$M"
     doubtful = [(one.what, one.line) for one in recipe.open if "under a condition" in one.why]
     assert doubtful == [("$M", 3), ("$TP", 5)]
+
+
+DOUBLING = "A=xxxxxxxxxxxxxxxx\n" + "A=$A$A\n" * 60 + "vllm serve $A\n"
+WORDS = "A=(x x x x)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 60 + 'vllm serve m "${A[@]}"\n'
+NAMES = (
+    "model: a/b\ncontainer: c/d\ndefaults:\n  a: '" + "{b}" * 999 + "'\n  b: '" + "{c}" * 999 + "'\n  c: '"
+)
+GROWING = {
+    "a variable that doubles": (DOUBLING, "-"),
+    "an array that doubles": (WORDS, "-"),
+    "a template of templates": (NAMES + "x" * 999 + "'\ncommand: vllm serve {a}\n", "r.yaml"),
+    "a long value, many times": ("services:\n  s:\n    image: &x " + "y" * 99_000 + "\n    command: ["
+                                 + "*x, " * 9_000 + "]\n", "c.yaml"),
+    "a variable of a pod": ("apiVersion: v1\nkind: Pod\nspec: {containers: [{env: [{name: A, value: " + "x" * 50_000
+                            + "}], command: ['" + "$(A)" * 9_000 + "']}]}\n", "p.yaml"),
+    "everything is open": ("vllm serve m " + " ".join(f"$A{n}" for n in range(3_000)), "-"),
+    "words without end": ("vllm serve " + "a " * 100_000, "-"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_grows_is_refused(name: str) -> None:
+    text, file = GROWING[name]
+    with pytest.raises(RecipeError, match="more than"):
+        read_recipe(text, file)
+
+
+LONG = {
+    "open brackets": "vllm serve " + "${a:-" * 40_000,
+    "closed brackets": "vllm serve " + "${a:-" * 40_000 + "}" * 40_000,
+    "open commands": "vllm serve " + "$(" * 100_000,
+    "quotes": "vllm serve " + "'\"" * 100_000,
+    "backslashes": "vllm serve " + "\\" * 200_000,
+    "units": "[Service]\nExecStart=vllm serve " + "'\\\"" * 60_000,
+    "unit lines": "[Service]\n" + "A=\\\n" * 40_000,
+    "documents": "here" + " <<A" * 50_000,
+    "comments": "# vllm >=" * 25_000,
+    "stated": "# requires needs min vllm version versions : " * 5_000,
+    "assignments": "A=1 " * 60_000,
+    "nothing": " \n" * 120_000,
+    "brackets of a template": "container: a/b\nmodel: c/d\ncommand: vllm serve " + "{" * 200_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_long_ends(name: str) -> None:
+    with contextlib.suppress(RecipeError):
+        read_recipe(LONG[name], "r.yaml" if name.endswith("template") else "-")

@@ -63,7 +63,9 @@ class Draft:
     def key(self, path: str, value: str, line: int, role: Role) -> None:
         """Keep one key of the input."""
         secret = value and is_secret(path.rpartition(".")[2])
-        self.keys.append(Key(path, HIDDEN if secret else veiled(value)[:MAX_SHOWN], line, role))
+        self.keys.append(
+            Key(path, HIDDEN if secret else veiled(value[: 4 * MAX_SHOWN])[:MAX_SHOWN], line, role)
+        )
 
     def variable(self, name: str, value: str, line: int) -> Said:
         """A variable of an environment; a secret's value is not kept."""

@@ -290,6 +290,7 @@ class _Reader:
         array = _WHOLE_ARRAY.match(self._text, self._at)
         if array and (name := array[1] or array[2] or array[3]) in self._scope.arrays:
             self._at = array.end()
+            self._scope.grow(sum(len(word) + 1 for word in self._scope.arrays[name]), self._line)
             builder.several(self._scope.arrays[name])
             return
         if not quoted and self._text.startswith("$'", self._at):

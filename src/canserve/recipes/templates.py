@@ -14,7 +14,6 @@ _DOUBLE = re.compile(r"\{\{-?\s*([A-Za-z_][A-Za-z0-9_.]*)\s*-?\}\}")
 _LOGIC = re.compile(r"\{%[^%]{0,200}%\}|\{\{[^{}]{0,200}\}\}")
 ROUNDS = 4
 """Values that hold names of other values."""
-MAX_TEXT = 1 << 20
 
 
 def refuse_commands(values: Mapping[str, Said], scope: Scope) -> None:
@@ -32,10 +31,13 @@ def filled(text: str, line: int, values: Mapping[str, str], scope: Scope, double
     if doubled and "{{" in text:
         text = text.replace("{{", "\0").replace("}}", "\1")
     else:
+        scope.grow(sum(len(values.get(found[1], "")) for found in _DOUBLE.finditer(text)), line)
         text = _DOUBLE.sub(lambda found: values.get(found[1], found[0]), text)
     for _ in range(ROUNDS):
+        grown = sum(len(values.get(found[1], "")) for found in _SINGLE.finditer(text))
+        scope.grow(grown, line)
         after = _SINGLE.sub(lambda found: values.get(found[1], found[0]), text)
-        if after == text or len(after) > MAX_TEXT:
+        if after == text:
             break
         text = after
     text = text.replace("\0", "{").replace("\1", "}")

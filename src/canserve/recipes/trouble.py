@@ -7,6 +7,11 @@ MAX_NODES = 20_000
 """Of a document, what aliases stand for included."""
 MAX_DEPTH = 40
 MAX_WORDS = 20_000
+MAX_GROWN = 4 << 20
+"""Characters that variables and templates stand for, all together."""
+MAX_OPEN = 500
+WEIGHT = 100
+"""Characters of a value that count as much as a further value, where aliases repeat it."""
 MAX_NESTED = 6
 """Shells within shells, and defaults within defaults."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
-from canserve.recipes.trouble import MAX_NESTED, MAX_WORDS, RecipeError
+from canserve.recipes.trouble import MAX_GROWN, MAX_NESTED, MAX_OPEN, MAX_WORDS, RecipeError
 from canserve.subjects.recipe import Open, Refused
 
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]))")
@@ -28,11 +28,21 @@ class Scope:
     doubtful: set[str] = field(default_factory=set)
     """Variables that are set under a condition."""
     words: int = MAX_WORDS
+    grown: list[int] = field(default_factory=lambda: [0])
+    """How many characters variables stood for so far; shared with the scopes within."""
 
     def within(self, variables: Mapping[str, str]) -> Scope:
         """A scope with other variables; what is left open, refused and counted is one."""
         return Scope(
-            dict(variables), {}, self.open, self.refused, self.notes, self.runtime, self.doubtful, self.words
+            dict(variables),
+            {},
+            self.open,
+            self.refused,
+            self.notes,
+            self.runtime,
+            self.doubtful,
+            self.words,
+            self.grown,
         )
 
     def shift(self) -> None:
@@ -55,6 +65,14 @@ class Scope:
         one = Open(what[:200], line, why)
         if one not in self.open:
             self.open.append(one)
+        if len(self.open) > MAX_OPEN:
+            raise RecipeError(f"more than {MAX_OPEN} values are left open", line)
+
+    def grow(self, count: int, line: int) -> None:
+        """Count what a variable stands for. Raises RecipeError beyond the bound."""
+        self.grown[0] += count
+        if self.grown[0] > MAX_GROWN:
+            raise RecipeError(f"variables stand for more than {MAX_GROWN} characters", line)
 
     def take(self, line: int) -> None:
         """Count a word. Raises RecipeError beyond the bound."""
@@ -95,6 +113,7 @@ def reference(text: str, at: int, line: int, scope: Scope, depth: int = 0) -> tu
         return "$", at + 1
     name = found[1]
     if name in scope.variables:
+        scope.grow(len(scope.variables[name]), line)
         return scope.variables[name], found.end()
     scope.leave(found[0], line, "nothing in the recipe sets it")
     return found[0], found.end()
@@ -104,6 +123,7 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
     whole = f"${{{inside}}}"
     if array := _ARRAY.fullmatch(inside):
         if array[1] in scope.arrays:
+            scope.grow(sum(map(len, scope.arrays[array[1]])), line)
             return " ".join(scope.arrays[array[1]])
         scope.leave(whole, line, "nothing in the recipe sets it")
         return whole
@@ -116,6 +136,7 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
     if operator.endswith("+"):
         return expanded(rest, line, scope, depth + 1) if value else ""
     if value is not None and (value or not operator.startswith(":")):
+        scope.grow(len(value), line)
         return value
     if operator in ("-", ":-", "=", ":="):
         return expanded(rest, line, scope, depth + 1)

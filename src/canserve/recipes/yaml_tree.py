@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import yaml
 
-from canserve.recipes.trouble import MAX_DEPTH, MAX_NODES, RecipeError
+from canserve.recipes.trouble import MAX_DEPTH, MAX_NODES, WEIGHT, RecipeError
 
 MERGE = "<<"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -126,7 +126,9 @@ class _Composer:
         match event:
             case yaml.ScalarEvent():
                 style = event.style or None  # libyaml says "" where the other says None
-                return Scalar(event.value, line + (style in ("|", ">")), style), 1
+                return Scalar(event.value, line + (style in ("|", ">")), style), 1 + len(
+                    event.value
+                ) // WEIGHT
             case yaml.SequenceStartEvent():
                 return self._items(depth, line)
             case yaml.MappingStartEvent():

@@ -175,6 +175,7 @@ def _filled(node: Scalar, draft: Draft, inner: bool) -> str:
         if name is None:
             return "$"
         if name in scope.variables:
+            scope.grow(len(scope.variables[name]), node.line)
             return scope.variables[name]
         if name in scope.runtime:
             if inner:

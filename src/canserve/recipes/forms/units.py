@@ -16,7 +16,7 @@ FORM = "systemd unit"
 MACHINE = "X-Machine"
 """Our own key: the machine that a unit belongs on, as exports write it."""
 _SECTION = re.compile(r"\[([A-Za-z-]+)\]\s*")
-_TOLD = re.compile(r"^\s*\[(Unit|Service|Container|Install)\]\s*$", re.MULTILINE)
+_TOLD = re.compile(r"^[ \t]*\[(Unit|Service|Container|Install)\][ \t]*$", re.MULTILINE)
 _SPECIFIER = re.compile(r"%([a-zA-Z%])")
 _UNBRACED = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _WORD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\\.|[^\s"'\\]|["'])+""", re.DOTALL)
