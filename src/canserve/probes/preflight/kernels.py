@@ -77,7 +77,7 @@ class NotHere(Exception):  # noqa: N818 - no error: this accelerator does not ha
 
 def product(dtype: str) -> None:
     """A matrix product in the dtype, as the vendor's library does it."""
-    import torch  # type: ignore[import-not-found]
+    import torch
 
     place = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)

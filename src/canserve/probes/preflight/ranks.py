@@ -150,8 +150,8 @@ def join(task: dict[str, Any], rank: int, local: int) -> tuple[Any, Any]:
     """Up to a group of processes that can talk; torch's module for it, and the device."""
     world, limits = task["world"], task["limits"]
     with Step(rank, "import") as step:
-        import torch  # type: ignore[import-not-found]
-        import torch.distributed as dist  # type: ignore[import-not-found]
+        import torch
+        import torch.distributed as dist
 
         step.more = {
             "torch": torch.__version__,
