@@ -122,10 +122,12 @@ class Operator:
         assert done.stdout, done.stderr
         return dict(told(done.stdout)), done.returncode
 
-    def up_words(self, processes: Sequence[Process], *more: str) -> tuple[str, ...]:
+    def up_words(
+        self, processes: Sequence[Process], *more: str, build: str = f"docker-daemon:{TAG}"
+    ) -> tuple[str, ...]:
         """Arguments that put a saved plan into service."""
         return (
-            "up", self.plan(processes), "--on", self.cluster, "--accelerators", "none", "--quiet", "--format", "json",
+            "up", self.plan(processes, build), "--on", self.cluster, "--accelerators", "none", "--quiet", "--format", "json",
             *more,
         )  # fmt: skip
 

@@ -12,11 +12,16 @@ import time
 import pytest
 
 from e2e.operators import Going, Operator, containers, log, two_ranks, until
-from lab.standin_engine import BEFORE, hold, let_go
+from lab.standin_engine import BEFORE, TAG, hold, let_go
 from lab.two_hosts import Lab
 
 pytestmark = pytest.mark.slow
 PHASES = tuple(BEFORE)
+HELD = f"docker-daemon:{TAG}@spark-a"
+"""The image, where it surely is."""
+SOME = ("joining", "weights", "ready")
+SOON = ("--patience", "0.1")
+"""A machine that cannot be looked at is waited for a tenth of the time."""
 
 
 def held_in(lab: Lab, operator: Operator, phase: str, *more: str) -> Going:
@@ -39,7 +44,7 @@ def test_a_worker_that_is_killed(ana: Operator, clean: Lab, phase: str) -> None:
     assert "137" in up["because"] or "killed" in up["because"], up["because"]
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", ["joining", "weights", "memory"])
 def test_a_rank_that_ends_is_cited_with_its_own_first_error(ana: Operator, clean: Lab, phase: str) -> None:
     (clean.b.share / f"fail-{phase}").write_text("ValueError: this rank cannot go on")
     up, code = ana.begin(*ana.up_words(two_ranks())).said()
@@ -48,7 +53,7 @@ def test_a_rank_that_ends_is_cited_with_its_own_first_error(ana: Operator, clean
     assert "ValueError: this rank cannot go on" in up["because"], up["because"]
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", SOME)
 def test_ctrl_c_takes_everything_away(ana: Operator, clean: Lab, phase: str) -> None:
     going = held_in(clean, ana, phase)
     going.send(signal.SIGINT)
@@ -56,7 +61,7 @@ def test_ctrl_c_takes_everything_away(ana: Operator, clean: Lab, phase: str) -> 
     assert (up["state"], code, up["undone"], up["left"]) == ("interrupted", 130, True, []), up
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", SOME)
 def test_an_operator_that_is_killed_leaves_a_run_that_another_ends(
     ana: Operator, ben: Operator, clean: Lab, phase: str
 ) -> None:
@@ -84,9 +89,9 @@ def test_an_operator_that_is_killed_leaves_a_run_that_comes_up_without_anybody(
     assert ana.ask("down", one["run"])[1] == 0
 
 
-@pytest.mark.parametrize("phase", ["joining", "weights", "ready"])
+@pytest.mark.parametrize("phase", SOME)
 def test_a_cable_that_is_pulled(ana: Operator, clean: Lab, phase: str) -> None:
-    going = held_in(clean, ana, phase)
+    going = held_in(clean, ana, phase, *SOON)
     clean.wires.cut("fabric")
     up, code = going.said()
     assert up["state"] in ("failed", "stalled") and code == 1, up
@@ -133,14 +138,14 @@ def test_a_port_that_is_taken_while_it_starts(ana: Operator, clean: Lab) -> None
     taken.kill()
     taken.wait()
     listening = [number for number, name in clean.a.processes().items() if name == "busybox"]
-    clean.a.run("kill", *map(str, listening), check=False)
+    clean.a.run("kill", "-9", *map(str, listening), check=False)
     assert (up["state"], code) == ("failed", 1), up
     assert "ddress already in use" in up["because"], up["because"]
 
 
 @pytest.mark.parametrize("host", ["spark-a", "spark-b"])
 def test_a_host_that_loses_power(ana: Operator, clean: Lab, host: str) -> None:
-    going = held_in(clean, ana, "weights")
+    going = held_in(clean, ana, "weights", *SOON)
     lost = clean.a if host == "spark-a" else clean.b
     lost.power_off()
     up, code = going.said()
@@ -148,3 +153,44 @@ def test_a_host_that_loses_power(ana: Operator, clean: Lab, host: str) -> None:
     clean.heal()
     down, code = ana.ask("down", up["run"])
     assert (down["state"], code, down["left"]) == ("down", 0, []), down
+
+
+def test_a_disk_that_is_full_while_the_image_is_copied(ana: Operator, clean: Lab) -> None:
+    """Only the head holds it; what cannot be unpacked is the cause, and the next try brings it."""
+    clean.b.docker("image", "rm", TAG)
+    clean.b.run("mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", "/var/lib/docker/tmp")
+    try:
+        up, code = ana.begin(*ana.up_words(two_ranks(), build=HELD)).said()
+    finally:
+        clean.b.run("umount", "/var/lib/docker/tmp")
+    assert (up["state"], code, up["undone"], up["left"]) == ("failed", 1, True, []), up
+    assert "second" in up["because"] and "no space left on device" in up["because"], up["because"]
+    assert clean.b.docker("image", "ls", "-q", TAG) == ""
+    up, code = ana.begin(*ana.up_words(two_ranks(), build=HELD)).said()
+    assert (up["state"], code) == ("up", 0), up
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def test_an_operator_that_is_killed_while_the_image_is_copied(
+    ana: Operator, ben: Operator, clean: Lab
+) -> None:
+    """What it had claimed another sees and ends; what had come is no image yet, and no program goes on by itself."""
+    clean.b.docker("image", "rm", TAG)
+    clean.wires.rate("fabric", "40mbit")
+    before = received(clean)
+    going = ana.begin(*ana.up_words(two_ranks(), build=HELD))
+    until("a part of it has come", lambda: received(clean) - before > 4_000_000)
+    going.kill()
+    clean.wires.heal(clean.spaces())
+    (one,) = ben.runs()
+    assert one["operator"].startswith("ana@") and one["processes"] == [], one
+    assert ben.ask("down", one["run"], on=True)[1] == 0
+    assert clean.b.docker("image", "ls", "-q", TAG) == ""
+    up, code = ana.begin(*ana.up_words(two_ranks(), build=HELD)).said()
+    assert (up["state"], code) == ("up", 0), up
+    assert ana.ask("down", up["run"])[1] == 0
+
+
+def received(lab: Lab) -> int:
+    """Bytes that came to the second host."""
+    return int(lab.b.read("/sys/class/net/enp1s0f0np0/statistics/rx_bytes"))

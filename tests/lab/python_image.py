@@ -22,6 +22,8 @@ BESIDE = (
     "libutil.so.1",
 )  # fmt: skip
 """What compiled packages expect of a system, beside what Python itself needs."""
+TOOLS = ("/usr/bin/lscpu",)
+"""Programs of the system that engines ask."""
 LEFT_OUT = frozenset({
     "__pycache__", "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data",
     "dist-packages",
@@ -100,7 +102,8 @@ def system(layer: Layer) -> None:
     layer.file("usr/bin/busybox", Path("/bin/busybox").read_bytes(), 0o755)
     for name in _APPLETS:
         layer.link(f"usr/bin/{name}", "busybox")
-    layer.file(f"usr/bin/{version}", PYTHON.read_bytes(), 0o755)
+    for tool in (f"/usr/bin/{version}", *TOOLS):
+        layer.file(tool[1:], Path(tool).read_bytes(), 0o755)
     layer.tree(library, f"usr/lib/{version}", lambda path: bool(LEFT_OUT & set(path.split("/"))))
     for path, source in sorted(_libraries(library).items()):
         layer.file(path.lstrip("/"), source.read_bytes(), 0o755)
@@ -108,7 +111,7 @@ def system(layer: Layer) -> None:
 
 def _libraries(library: Path) -> dict[str, Path]:
     """Path in the image -> file here: what the interpreter and its modules are linked with."""
-    asked = [PYTHON, *sorted((library / "lib-dynload").glob("*.so"))]
+    asked = [PYTHON, *TOOLS, *sorted((library / "lib-dynload").glob("*.so"))]
     said = subprocess.run(["ldd", *map(str, asked)], capture_output=True, text=True, check=True).stdout
     found: dict[str, Path] = {}
     for match in _FOUND.finditer(said):
