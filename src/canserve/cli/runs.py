@@ -41,7 +41,8 @@ def on_options(run: Callable[..., int]) -> Callable[..., int]:
     def taken(*, on: tuple[str, ...], podman: bool, state: str | None, **rest: Any) -> int:
         return run(where=Where(on, podman, state), **rest)
 
-    return taken
+    decorated: Callable[..., int] = taken
+    return decorated
 
 
 def sought(name: str, where: Where) -> Found | None:
