@@ -106,7 +106,7 @@ def _accelerators(it: Contained) -> dict[str, Any]:
     devices = [*it.devices, *((RDMA,) if it.rdma else ())]
     found: dict[str, Any] = {}
     if it.gpus:
-        asked = {"driver": "nvidia", "device_ids": [str(gpu) for gpu in it.gpus], "capabilities": ["gpu"]}
+        asked = {"device_ids": [str(gpu) for gpu in it.gpus], "capabilities": ["gpu"]}
         found["deploy"] = {"resources": {"reservations": {"devices": [asked]}}}
     if devices:
         # A path of the machine is one inside, too; what has no slash in front is a name for a device of CDI.
