@@ -136,8 +136,11 @@ def test_rpc_workers_are_started_before_the_server() -> None:
     assert server == (
         "llama-server --hf-repo org/model --gpu-layers 999 --rpc $SECOND_IP:50052 --ctx-size 4096"
     )
-    (row,) = started(made, placement(Parallel(2), 2)).processes
-    assert line(row).endswith("--gpu-layers 999 --split-mode row")
+    (row,) = started(made, placement(Parallel(2), 2), port=9000).processes
+    assert line(row).endswith("--gpu-layers 999 --split-mode row --port 9000")
+    unread = replace(made, flags=Missing(Cause.UNREACHED, "not read"))
+    (alone,) = started(unread, placement(Parallel(), 1)).processes
+    assert " --port 8080" in line(alone)  # releases have different ones of their own
     for impossible in (placement(Parallel(2), 1, 1), placement(Parallel(1, 1, 2), 2)):
         assert isinstance(start(launch(made, impossible)), Missing)
     assert isinstance(start(launch(build("llama.cpp", ()), placement(Parallel(1, 2), 1, 1))), Missing)

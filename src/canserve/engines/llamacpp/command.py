@@ -17,6 +17,8 @@ DECIDED = frozenset({"model", "hf_repo", "rpc", "split_mode", "gpu_layers", "n_g
 PORT = 50052
 WORKER = "rpc-server"
 """The worker's program where the build does not say what it is called."""
+API_PORT = 8080
+"""Where it answers if nobody says otherwise; written out, as its releases do not keep to one default."""
 ALL_LAYERS = 999
 
 
@@ -65,12 +67,13 @@ def _start(launch: Launch) -> Start:
         for host in others
     ]  # fmt: skip
     rpc: Words = ("--rpc", ",".join(f"{address(host)}:{PORT}" for host in others)) if others else ()
+    port = () if "port" in launch.options else flags.set(API_PORT, "--port")
     local = launch.model.origin != "hub"
     argv = (
         "llama-server", "--model" if local else "--hf-repo", launch.model.subject,
         *flags.set(ALL_LAYERS, "--gpu-layers", "--n-gpu-layers"),
         *(flags.set("row", "--split-mode") if launch.placement.parallel.tp > 1 else ()),
-        *rpc, *options(flags, launch.options, leave=DECIDED),
+        *rpc, *port, *options(flags, launch.options, leave=DECIDED),
     )  # fmt: skip
     everything = tuple(number for numbers in ranks.values() for number in numbers)
     server = Process(head.name, everything, argv, visible_devices(launch, head))
