@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from canserve.api.sites import bare
 from canserve.run.executing import Stop
-from canserve.run.freed import Held, compared, in_use, still_held
+from canserve.run.freed import Held, Still, compared, in_use, still_held
+from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Deployment, Folder, Site
 from loopback import free_port
 from made_plans import server
@@ -31,9 +33,14 @@ def port(it: Deployment) -> int:
     return int(it.processes[0].argv[-1])
 
 
+def stuck(it: Deployment, nodes: Sequence[Node], before: Mapping[str, Held], patience: float) -> list[Still]:
+    """Without what lies in shared memory: other tests run at the same time."""
+    return [one for one in still_held(it, nodes, before, Stop(), patience=patience) if one.passes]
+
+
 def test_nothing_is_held_where_nothing_ran(it: Deployment) -> None:
     before = in_use(it, HERE)
-    assert still_held(it, HERE, before, Stop(), patience=5) == ()
+    assert stuck(it, HERE, before, 5) == []
 
 
 def test_a_port_on_which_something_still_listens(it: Deployment) -> None:
@@ -41,17 +48,17 @@ def test_a_port_on_which_something_still_listens(it: Deployment) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port(it)))
         taken.listen()
-        (still,) = still_held(it, HERE, before, Stop(), patience=0)
+        (still,) = stuck(it, HERE, before, 0)
         assert (still.machine, still.blocks) == ("here", True) and f"port {port(it)}" in still.what
-        assert still_held(it, HERE, in_use(it, HERE), Stop(), patience=0) == ()  # it was so before
-    assert still_held(it, HERE, before, Stop(), patience=5) == ()
+        assert stuck(it, HERE, in_use(it, HERE), 0) == []  # it was so before
+    assert stuck(it, HERE, before, 5) == []
 
 
 def test_a_claim_and_a_process_that_are_left(it: Deployment) -> None:
     state = Path(it.state)
     (state / "r1" / "0").mkdir(parents=True)
     (state / "accelerator-0.lock").symlink_to("r1 process ana@desk now")
-    found = still_held(it, HERE, in_use(it, HERE), Stop(), patience=0)
+    found = stuck(it, HERE, in_use(it, HERE), 0)
     assert {one.what.split(" is ")[0].split(" /")[0] for one in found} == {"process", "accelerator-0"}
     assert all(one.blocks for one in found)
 
@@ -71,5 +78,5 @@ def test_memory_of_accelerators_and_what_lies_in_shared_memory(it: Deployment) -
 
 def test_a_machine_that_cannot_be_asked_is_not_free(it: Deployment) -> None:
     unreachable = (bare("here", "nobody.invalid", None),)
-    (still,) = still_held(it, unreachable, {"here": Held()}, Stop(), patience=0)
+    (still,) = stuck(it, unreachable, {"here": Held()}, 0)
     assert still.blocks and still.what.startswith("it cannot be seen: ")
