@@ -15,12 +15,18 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
+LOOKS: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 SERIOUS = {"serious", "critical"}
 
 
+def installed() -> str | None:
+    """The system's own; `./dev test` installs it where it may."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
 def chromium() -> Iterator[Browser]:
-    """The browser, for a fixture; `./dev test` installs it where it may."""
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    """The browser, for a fixture."""
+    found = installed()
     if found is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium: it must be there in continuous integration")
@@ -48,6 +54,21 @@ def opened(
     yield page
     context.close()
     assert said == []
+
+
+def looked_over(path: Path) -> list[str]:
+    """What is wrong with a page on a phone and on a desk, light and dark; empty where there is no browser, too."""
+    if installed() is None and not os.environ.get("CI"):
+        return []
+    wrong = []
+    for browser in chromium():
+        for size in (PHONE, DESKTOP):
+            for scheme in LOOKS:
+                with opened(browser, path, size, scheme) as page:
+                    wrong += violations(page)
+                    if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+                        wrong.append(f"wider than {size['width']} pixels")
+    return wrong
 
 
 def unfold(page: Page) -> None:

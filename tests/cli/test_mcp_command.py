@@ -81,8 +81,8 @@ def test_a_client_checks_plans_and_diagnoses_over_a_pipe(tmp_path: Path) -> None
             assert bad["verdict"] == "no"
             recipe = tmp_path / "serve.sh"
             recipe.write_text(f"vllm serve {model} --no-such-flag 1\n")
-            read = await asked(client, "check", recipe=str(recipe), builds=[str(build)], offline=True)
-            assert "line 1: --no-such-flag does not exist" in read["because"]
+            wrong = await asked(client, "check", recipe=str(recipe), builds=[str(build)], offline=True)
+            assert "line 1: --no-such-flag does not exist" in wrong["because"]
             first = bad["result"]["builds"][0]["findings"][0]
             assert first["verdict"] == "no"
             assert first["fix"]
@@ -144,7 +144,9 @@ def test_what_is_asked_wrongly_is_answered(tmp_path: Path) -> None:
                     {"model": "x", "on": ["local"], "engine_args": ["api_key=verysecret"]},
                     "is a secret",
                 ),
-                ("diagnose", {}, "neither or both"),
+                ("diagnose", {}, "one of path, text and run"),
+                ("verify", {"run": "0a0b0c0d"}, "no run 0a0b0c0d"),
+                ("verify", {}, "one of url and run"),
                 ("diagnose", {"path": str(tmp_path / "none\x1b[2J")}, "\\x1b[2J"),
                 ("explain", {"address": "canserve://answers/9/x"}, "not kept"),
                 ("explain", {"address": "file:///etc/passwd"}, "no address"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from browser import looked_over
 from canserve.api.story import story
 from canserve.store.journal import Journal, journal
 from e2e.conftest import fail_or_skip, problem_or_fail
@@ -119,6 +120,7 @@ def test_the_founding_story_in_one_command(founding: tuple[Lab, Path], tmp_path:
     assert head and head == second
     assert answers(lab, str(model)) == ANSWERS
     it_is_verified(ana, up["run"])
+    its_page_opens(ana, up["run"])
     with journal(Path(ana.env["CANSERVE_DATA"])) as kept:
         the_journal_tells_it(kept, up)
     down, code = ana.ask("down", up["run"])
@@ -150,6 +152,16 @@ def it_is_verified(ana: Operator, run: str) -> None:
     found = {one["check"]: one["verdict"] for one in said["findings"]}
     for check in ("ready", "right-model", "answers", "streams", "every-rank-alive"):
         assert found[check] == "yes", (check, said)
+
+
+def its_page_opens(ana: Operator, run: str) -> None:
+    """The story on one page: both attempts, the refused build, every phase; on a phone and on a desk, light and dark."""
+    done = ana.lab.canserve("status", run, "--quiet", "--format", "html", env=ana.env, timeout=PATIENCE)
+    page = ana.folder / "run.html"
+    page.write_text(done.stdout, encoding="utf-8")
+    for sign in ("What was tried", "refused", " on second", run):
+        assert sign in done.stdout, sign
+    assert looked_over(page) == []
 
 
 def the_journal_tells_it(kept: Journal, up: dict[str, Any]) -> None:

@@ -103,12 +103,20 @@ class Diagnose(Question):
         None, description="A log, or a folder with the logs and stack dumps of one run."
     )
     text: Annotated[str, Field(max_length=2_000_000)] | None = Field(None, description="Or the log itself.")
+    run: Annotated[str, Field(max_length=64)] | None = Field(
+        None,
+        description="Or a deployment, by its name: its logs are read on its machines, or as they were kept.",
+    )
 
 
 class Verify(Question):
     """An endpoint."""
 
-    url: Word = Field(description="Of an OpenAI-compatible server, with or without /v1.")
+    url: Word | None = Field(None, description="Of an OpenAI-compatible server, with or without /v1.")
+    run: Annotated[str, Field(max_length=64)] | None = Field(
+        None,
+        description="Or a deployment, by its name: it is asked where it answers, and compared with its plan.",
+    )
     model: Word | None = Field(None, description="Its name in requests; None: the first that is listed.")
     plan: Word | None = Field(None, description="A saved plan to compare with: its path.")
     expect: list[Literal["tools", "reasoning", "schema", "logprobs", "metrics", "dummy"]] = Field(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from canserve.api import Options, SpecError
 from canserve.mcp import arguments as takes
@@ -14,6 +14,9 @@ from canserve.mcp.answers import NoSuchPartError
 from canserve.mcp.asking import Asking, Done, Tool
 from canserve.render.plain import plain
 from canserve.verdict import Verdict, word
+
+if TYPE_CHECKING:
+    from canserve.api.running import Found
 
 
 def judged(shape: object, verdict: Verdict, following: str = "") -> Done:
@@ -122,20 +125,29 @@ def machine(it: takes.OfMachine, asking: Asking) -> Done:
 def diagnose(it: takes.Diagnose, asking: Asking) -> Done:
     """``api.diagnosing.diagnose``."""
     from canserve.api.diagnosing import diagnose as api_diagnose
-    from canserve.api.diagnosing import diagnose_stream
+    from canserve.api.diagnosing import diagnose_run, diagnose_stream
     from canserve.render.diagnosis_shapes import diagnosis_output
 
-    match it.path, it.text:
-        case str(path), None:
+    match it.path, it.text, it.run:
+        case str(path), None, None:
             found = api_diagnose(path, progress=asking.tell)
-        case None, str(text):
+        case None, str(text), None:
             found = diagnose_stream(BytesIO(text.encode("utf-8", "surrogatepass")))
+        case None, None, str(run):
+            found = diagnose_run(_deployment(run), progress=asking.tell)
         case _:
-            raise SpecError(
-                "neither or both of path and text", "name a log or a folder, or give the log itself"
-            )
+            raise SpecError("one of path, text and run", "name a log, a folder or a deployment")
     said = {"serving": "yes", "failed": "no", "stalled": "no"}.get(found.state, "unknown")
     return Done(plain(diagnosis_output(found)), said, found.because)
+
+
+def _deployment(run: str) -> Found:
+    """The one of that name. Raises SpecError."""
+    from canserve.api.running import Sought, one_of
+    from canserve.store.journal import journal
+
+    with journal() as kept:
+        return one_of(Sought(run), kept)
 
 
 def verify(it: takes.Verify, asking: Asking) -> Done:
@@ -153,7 +165,15 @@ def verify(it: takes.Verify, asking: Asking) -> Done:
         quick=not it.thorough,
         progress=asking.tell,
     )
-    report = api_verify(it.url, wishes)
+    match it.url, it.run:
+        case str(url), None:
+            report = api_verify(url, wishes)
+        case None, str(run):
+            from canserve.api.verifying_runs import verify_run
+
+            report = verify_run(_deployment(run), wishes)
+        case _:
+            raise SpecError("one of url and run", "name an endpoint or a deployment")
     return judged(verify_output(report), report.verdict)
 
 
