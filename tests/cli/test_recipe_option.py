@@ -102,6 +102,16 @@ def test_plan_takes_layout_and_options(here: Path) -> None:
     assert {"recipe-resolved", "flags-accepted"} <= {finding["check"] for finding in best["findings"]}
 
 
+def test_an_option_that_no_build_has_is_told_by_line(here: Path) -> None:
+    on = ("--on", "profile:h200", "--offline")
+    done = run("plan", "--recipe", str(here / "compose.yaml"), "--build", str(here / "build"), *on)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        f"{here}/compose.yaml, line 8: {here}/build: there is no engine option enforce_eagre" in done.stderr
+    )
+    assert "near ones: enforce_eager" in done.stderr
+
+
 def test_up_starts_what_it_says(here: Path, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.toml"
     cluster.write_text('[nodes.one]\nprofile = "h200"\naddress = "host.invalid"\nlook = false\n')

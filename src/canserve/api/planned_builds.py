@@ -53,7 +53,7 @@ def read_builds(targets: Sequence[str], purpose: Purpose) -> Builds:
     if not targets:
         return _newest(purpose)
     readings = [_read(target, purpose) for target in targets]
-    _refuse_unknown([reading.build for reading in readings], purpose.engine_options)
+    _refuse_unknown([reading.build for reading in readings], purpose)
     judged, unread, cost = [], [], Cost()
     for reading in readings:
         cost += reading.cost
@@ -68,7 +68,7 @@ def judged_again(before: Judged, purpose: Purpose) -> Judged:
     """The same build under other engine options. Raises SpecError for one that it does not know."""
     from canserve.probes.build import Reading
 
-    _refuse_unknown([before.build], purpose.engine_options)
+    _refuse_unknown([before.build], purpose)
     reading = Reading(before.target, before.build, Cost())
     if not before.indexed and _want(purpose) != _want(replace(purpose, engine_options=before.options)):
         reading = _read(before.target, purpose)  # more of the build is asked about than before
@@ -178,7 +178,7 @@ def _newest(purpose: Purpose) -> Builds:
             unread.append(_unread(report.target, build))
             continue
         suitable.append((Reading(report.target, build, Cost(), report.notes), build))
-    _refuse_unknown([build for _, build in suitable], purpose.engine_options)
+    _refuse_unknown([build for _, build in suitable], purpose)
     judged = tuple(_judged(reading, build, purpose, indexed=True) for reading, build in suitable)
     return Builds(judged, tuple(unread), Cost())
 
@@ -229,8 +229,9 @@ def _flag(option: str) -> str:
     return f"--{option.partition('.')[0].replace('_', '-')}"
 
 
-def _refuse_unknown(builds: Sequence[Build | Missing], options: Mapping[str, object]) -> None:
+def _refuse_unknown(builds: Sequence[Build | Missing], purpose: Purpose) -> None:
     """An option that every build was asked for and none has is a slip of the pen."""
+    options, recipe = purpose.engine_options, purpose.options.recipe
     read = [build for build in builds if isinstance(build, Build)]
     if not read or not options or any(isinstance(build.flags, Missing) for build in read):
         return
@@ -240,7 +241,9 @@ def _refuse_unknown(builds: Sequence[Build | Missing], options: Mapping[str, obj
             like = get_close_matches(_flag(name), sorted(every), n=3)
             near = ", ".join(flag.lstrip("-").replace("-", "_") for flag in like)
             which = ", ".join(build.identity.subject for build in read)
+            line = recipe.line_of(_flag(name)) if recipe is not None else None
+            where = "" if recipe is None or line is None else f"{recipe.name}, line {line}: "
             raise SpecError(
-                f"{which}: there is no engine option {name}",
+                f"{where}{which}: there is no engine option {name}",
                 f"near ones: {near}" if near else "canserve build BUILD lists every flag",
             )

@@ -155,7 +155,9 @@ class Recipe:
 
     def line_of(self, flag: str) -> int | None:
         """Where a flag stands."""
-        return next((word.line for word in self.args if word.value.partition("=")[0] == flag), None)
+        plain = flag.replace("_", "-")
+        words = ((word.value.partition("=")[0].replace("_", "-"), word.line) for word in self.args)
+        return next((line for name, line in words if name == plain), None)
 
 
 MOST = 12
