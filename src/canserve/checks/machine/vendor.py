@@ -6,7 +6,7 @@ from canserve.checks.case import Case
 from canserve.checks.machine.stated import machine_of
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known
-from canserve.rules.vendors import by_requirements, by_torch
+from canserve.rules.vendors import by_requirements, by_torch, for_processors
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 
@@ -44,13 +44,18 @@ def matches(reader: Reader, case: Case) -> Verdict:
     )
 
 
-def _without(reader: Reader, case: Case, none: Known[int]) -> No:
+def _without(reader: Reader, case: Case, none: Known[int]) -> Verdict:
     """On a machine that was looked at and has no accelerator."""
     torch = case.build.torch
-    row = by_torch(torch.value) if isinstance(torch, Known) and torch.value is not None else None
-    if row is not None and isinstance(torch, Known):
+    beside = torch.value if isinstance(torch, Known) else None
+    if beside is not None and (plain := for_processors(beside)) is not None:
+        # What was installed counts, not what the package would have asked for.
+        reader.cite((*none.evidence, *torch.evidence, plain.evidence(f"torch {beside}")))
+        return Yes(f"torch {beside} beside it is made for processors, and the machine has no accelerator")
+    row = by_torch(beside) if beside is not None else None
+    if row is not None:
         reader.cite(torch.evidence)
-        what = f"torch {torch.value} beside it is"
+        what = f"torch {beside} beside it is"
     else:
         lines = reader.read(case.build.identity.requires)
         found = by_requirements(lines)
