@@ -247,7 +247,13 @@ HARMLESS = [
     "GPU KV cache size: 131,072 tokens",
     "Available KV cache memory: 20.11 GiB",
     "Chunked prefill is enabled with max_num_batched_tokens=8192.",
+    '/vllm-0 {"Status":"running","Running":true,"OOMKilled":false,"Dead":false,"ExitCode":0,"Error":""}',
 ]
+
+
+@pytest.mark.parametrize("line", ['"OOMKilled":true,"Dead":false', "Last state: OOMKilled, exit code 9"])
+def test_a_container_engine_says_that_memory_ran_out(line: str) -> None:
+    assert diagnosed(log=line).kind == "memory"
 
 
 def test_lines_of_healthy_starts_are_no_failure() -> None:
