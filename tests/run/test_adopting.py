@@ -12,7 +12,7 @@ import pytest
 
 from canserve.plan.steps.describing import description, understood
 from canserve.store.journal import journal
-from canserve.subjects.deployment import Deployment, Folder, Site
+from canserve.subjects.deployment import Deployment, Folder, Image, Site
 from made_plans import server
 from operator_here import Here, within
 
@@ -145,3 +145,27 @@ def test_another_form_is_no_description(change: dict[str, object]) -> None:
     told = json.loads(description(it, "a"))
     assert understood(json.dumps(told)) is not None
     assert understood(json.dumps({**told, **change})) is None
+
+
+def test_the_engine_that_a_run_names_is_asked(here: Here) -> None:
+    """Without being named: only who says that podman holds it has it asked."""
+    process = server("local", here.port)
+    it = Deployment(
+        "r1", "/m", "i", "vllm", Image("podman", "i"), (Site("local", (0,)),), (process,), "ana@desk now"
+    )
+    here.state.mkdir()
+    (here.state / "r1.json").write_text(description(it, "local"))
+    (here.folder / "bin").mkdir()
+    podman = here.folder / "bin" / "podman"
+    labels = '{\\"canserve.run\\": \\"r1\\", \\"canserve.process\\": \\"0\\"}'
+    podman.write_text(
+        f'#!/bin/sh\ncase "$1 $2" in "ps -a") echo c1;; "container inspect") echo "\\"/canserve-r1-0\\" {labels} '
+        '{\\"Status\\": \\"running\\"}";; esac\n'
+    )
+    podman.chmod(0o755)
+    path = f"{podman.parent}:{os.environ['PATH']}"
+    done = here.run("status", "--on", "local", "--format", "json", who="ben", PATH=path)
+    (one,) = json.loads(done.stdout)["runs"]
+    assert [(each["name"], each["alive"], each["ranks"]) for each in one["processes"]] == [
+        ("canserve-r1-0", True, "0")
+    ]

@@ -22,7 +22,8 @@ def described(run: str, state: str, nodes: Sequence[Node], seen: Sequence[Seen])
     most = max((one for _, one in said), key=lambda one: len(one.processes))
     processes = _processes([one for _, one in said])
     endpoint = next(
-        ([names.get(host, host), api] for _, host, _, api in processes.values() if api is not None), None
+        ([names[host], api] for _, host, _, api in processes.values() if api is not None and host in names),
+        None,
     )
     count = max(processes, default=-1) + 1
     whole = set(processes) == set(range(count)) and len(most.processes) == count

@@ -15,6 +15,7 @@ from canserve.api.sites import from_kept, named
 from canserve.commands.ssh import Route
 from canserve.plan.steps.step import Step
 from canserve.plan.steps.stopping import stopping
+from canserve.probes.container.naming import PROGRAMS
 from canserve.probes.live import routes
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
 from canserve.run.looking import RUN, Question, look_for
@@ -129,6 +130,9 @@ def _on_machines(sought: Sought, journal: Journal, options: Options) -> tuple[Fo
     state = sought.state or STATE
     programs = sought.programs or ("docker",)
     seen = look_for(nodes, Question(state, sought.run, programs))
+    if more := _engines_named(seen) - set(programs):  # a run there says that another engine holds it
+        programs = (*programs, *sorted(more))
+        seen = look_for(nodes, Question(state, sought.run, programs))
     entries = {entry.run: entry for entry in journal.runs()}
     runs = dict.fromkeys(
         [claim.run for each in seen for claim in each.claims]
@@ -138,6 +142,12 @@ def _on_machines(sought: Sought, journal: Journal, options: Options) -> tuple[Fo
     )
     found = (_found(run, entries.get(run), nodes, state, seen) for run in runs)
     return tuple(_asked(one, state) for one in found)
+
+
+def _engines_named(seen: Sequence[Seen]) -> set[str]:
+    """Container engines that claims and descriptions name."""
+    claimed = {claim.program for each in seen for claim in each.claims}
+    return (claimed | {one.program for each in seen for one in each.described}) & set(PROGRAMS)
 
 
 def _asked(it: Found, state: str) -> Found:
