@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from canserve.probes.preflight import program
 from namespaces import Cable, cable, problem
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -203,3 +204,26 @@ def test_an_environment_that_is_not_there(tmp_path: Path) -> None:
     verdict = findings["ranks-start"]
     assert verdict["verdict"] == "no" and "not found" in verdict["because"], verdict
     assert not (tmp_path / "made").exists() and flight["trials"] == []
+
+
+def kernel_steps(torch: str, folder: Path, *names: str, device: str) -> list[tuple[str, str]]:
+    """The steps of the kernels' own process, and how it said they ended."""
+    path = folder / "program.py"
+    path.write_text(program())
+    task = json.dumps({"first": 0, "kernels": names, "device": device})
+    words = [f"{torch}/bin/python3", str(path), "kernels", task, "0"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
+    )
+    records = [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if "{" in line]
+    return [(each["step"], each["state"]) for each in records if each["state"] != "begin"]
+
+
+def test_kernels_for_a_gpu_are_never_tried_on_the_processor(torch: str, tmp_path: Path) -> None:
+    here = kernel_steps(torch, tmp_path, "bfloat16", "int8", "triton", "fp4", device="cpu")
+    assert here == [
+        ("kernel bfloat16", "done"), ("kernel int8", "done"), ("kernel triton", "absent"), ("kernel fp4", "absent"),
+        ("end", "done"),
+    ]  # fmt: skip
+    for name in ("bfloat16", "int8", "triton", "fp8-scaled", "fp4", "int4"):
+        assert kernel_steps(torch, tmp_path, name, device="cuda") == [], f"{name} has failed: there is no GPU"

@@ -75,14 +75,34 @@ class NotHere(Exception):  # noqa: N818 - no error: this accelerator does not ha
     """A kernel does not apply here."""
 
 
+NEEDED: set[str] = set()
+"""Holds ``cuda`` where ranks use GPUs: what cannot use one there has failed, and nothing is tried on the processor."""
+
+
+def place() -> str:
+    """Where a product is tried."""
+    import torch
+
+    return "cuda" if "cuda" in NEEDED or torch.cuda.is_available() else "cpu"
+
+
+def needs_gpu() -> None:
+    """Ends a kernel that cannot be tried where there is no accelerator, and fails where there has to be one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        if "cuda" in NEEDED:
+            torch.empty(1, device="cuda")  # raises, and says why
+        raise NotHere("there is no GPU here")
+
+
 def product(dtype: str) -> None:
     """A matrix product in the dtype, as the vendor's library does it."""
     import torch
 
-    place = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
     a, b = (torch.randn(SIDE, SIDE).to(getattr(torch, dtype)) for _ in range(2))
-    compare((a.to(place) @ b.to(place)).float().cpu(), a.float() @ b.float())
+    compare((a.to(place()) @ b.to(place())).float().cpu(), a.float() @ b.float())
 
 
 def triton_compiles() -> None:
@@ -97,11 +117,8 @@ def triton_compiles() -> None:
 
 
 def needs_triton() -> None:
-    """Ends a kernel that cannot be tried where there is no accelerator; without Triton it has failed."""
-    import torch
-
-    if not torch.cuda.is_available():
-        raise NotHere("there is no GPU here")
+    """The same, and without Triton it has failed."""
+    needs_gpu()
     if triton is None:
         raise RuntimeError("Triton cannot be imported in this environment")
 
@@ -128,8 +145,7 @@ def fp8_scaled() -> None:
     """A product of FP8 matrices with one scale each, as the vendor's library does it."""
     import torch
 
-    if not torch.cuda.is_available():
-        raise NotHere("there is no GPU here")
+    needs_gpu()
     if torch.cuda.get_device_capability() < (8, 9) or torch.version.hip:
         raise NotHere("this GPU has no FP8 (e4m3) units")
     torch.manual_seed(0)
@@ -143,10 +159,9 @@ def int8_product() -> None:
     """A product of 8-bit integers, as the vendor's library does it; the result is exact."""
     import torch
 
-    place = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
     a, b = (torch.randint(-127, 128, (SIDE, SIDE), dtype=torch.int8) for _ in range(2))
-    out = torch._int_mm(a.to(place), b.to(place).t())  # noqa: SLF001
+    out = torch._int_mm(a.to(place()), b.to(place()).t())  # noqa: SLF001
     if not torch.equal(out.cpu().long(), a.long() @ b.long().t()):
         raise ArithmeticError("the result is wrong, and integers have no rounding")
 
@@ -176,7 +191,8 @@ def fp4_blocks() -> None:
     """A product of FP4 matrices with a scale for every 16 values, as the vendor's library does it."""
     import torch
 
-    if not torch.cuda.is_available() or torch.version.hip or torch.cuda.get_device_capability()[0] < 10:
+    needs_gpu()
+    if torch.version.hip or torch.cuda.get_device_capability()[0] < 10:
         raise NotHere("this GPU has no FP4 units")
     # 0x22 is twice 1.0 in e2m1, and every scale is 1: each sum is exactly the length of a row.
     a, b = (torch.full((SIDE, SIDE // 2), 0x22, dtype=torch.uint8, device="cuda").view(torch.float4_e2m1fn_x2) for _ in range(2))  # fmt: skip
@@ -206,8 +222,9 @@ TRIALS: dict[str, Callable[[], None]] = {
 }
 
 
-def run_kernels(names: list[str], step: Callable[[str], Any]) -> None:
-    """One after the other. An exception ends this process; the supervisor then starts another with what is left."""
+def run_kernels(names: list[str], device: str, step: Callable[[str], Any]) -> None:
+    """One after the other, on the device of the ranks. An exception ends this process; the supervisor then starts another with what is left."""
+    NEEDED.add(device)
     for name in names:
         with step(name) as told:
             try:

@@ -194,7 +194,7 @@ def main(words: list[str]) -> None:
     elif words[0] == "kernels":
         follow_parent()
         task = json.loads(words[1])
-        run_kernels(task["kernels"], lambda name: Step(task["first"], f"kernel {name}"))
+        run_kernels(task["kernels"], task["device"], lambda name: Step(task["first"], f"kernel {name}"))
         tell({"rank": task["first"], "step": "end", "state": "done"})
         sys.stdout.flush()
         os._exit(0)
