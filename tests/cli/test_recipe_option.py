@@ -102,6 +102,33 @@ def test_plan_takes_layout_and_options(here: Path) -> None:
     assert {"recipe-resolved", "flags-accepted"} <= {finding["check"] for finding in best["findings"]}
 
 
+@pytest.mark.parametrize("form", ["compose", "sparkrun", "leaderworkerset"])
+def test_an_exported_plan_is_planned_again_alike(here: Path, tmp_path: Path, form: str) -> None:
+    first, again = tmp_path / "first.json", tmp_path / "again.json"
+    on = ("--on", "profile:h200", "--offline")
+    run("plan", str(here / "model"), "--build", str(here / "build"), "--tp", "2", *on, "--save", str(first))
+    out = tmp_path / "out"
+    done = run(
+        "export",
+        str(first),
+        "--to",
+        form,
+        "--in",
+        "docker-daemon:a/b:1",
+        "--accelerators",
+        "nvidia",
+        "--out",
+        str(out),
+    )
+    assert done.returncode == 0, done.stderr
+    (file,) = [path for path in out.rglob("*") if path.is_file()]
+    done = run("plan", "--recipe", str(file), *on, "--save", str(again))
+    assert done.returncode == 0, done.stderr
+    plans = [json.loads(path.read_text())["plans"][0] for path in (first, again)]
+    for key in ("build", "layout", "ranks", "options", "context", "commands", "verdict"):
+        assert plans[0][key] == plans[1][key], key
+
+
 def test_an_option_that_no_build_has_is_told_by_line(here: Path) -> None:
     on = ("--on", "profile:h200", "--offline")
     done = run("plan", "--recipe", str(here / "compose.yaml"), "--build", str(here / "build"), *on)

@@ -12,6 +12,8 @@ from canserve.subjects.recipe import HIDDEN, Said
 SPARKRUN, EUGR = "sparkrun", "eugr"
 _TOLD_BY = ("recipe_version", "sparkrun_version", "runtime", "container", "containers", "command", "defaults")
 _FIRST = ("build_args", "mods")
+_SCHEDULED = ("port", "host", "tensor_parallel", "pipeline_parallel")
+"""Defaults by which machines are chosen and the server is found, whatever it is told itself."""
 _NODES = ("min_nodes", "max_nodes", "solo_only", "cluster_only")
 
 
@@ -62,11 +64,14 @@ def _command(command: Scalar, values: dict[str, Said], draft: Draft, account: Ac
     }
     refuse_commands({name: values[name] for name in used}, draft.scope)
     for name in values:
-        if name in used:
+        if name in used or name in _SCHEDULED:
             account.use("defaults", name)
-        elif name != "model":
-            draft.note(f"defaults: {name} stands in no command, so that it reaches nothing")
+        else:
             account.aside("defaults", name)
+    if untold := [name for name in values if name not in used and name not in (*_SCHEDULED, "model")]:
+        draft.note(
+            f"defaults that stand in no command, so that the server is not told: {', '.join(untold)[:200]}"
+        )
     known = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
     draft.scope.variables.update(known)
     around = Around(environment=draft.environment, image=draft.image)
