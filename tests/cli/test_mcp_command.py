@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from canserve.mcp.folding import BUDGET
 from canserve.render.schemas import SHAPES, schema_text
+from canserve.store.journal import Journal
 from loopback import free_port
 from made_plans import environment as programs
 from made_plans import saved, server
@@ -197,6 +199,36 @@ def test_changes_are_shown_and_run_only_when_allowed_and_approved(tmp_path: Path
             assert (await asked(client, "status", state=state))["result"]["runs"] == []
 
     anyio.run(talk)
+
+
+def test_a_client_that_leaves_ends_what_it_started(tmp_path: Path) -> None:
+    """``up`` of an engine that never answers, given up on: it is taken away, as with Ctrl-C."""
+    state = tmp_path / "state"
+    where = programs(tmp_path, "vllm")
+    (Path(where) / "bin" / "vllm").write_text("#!/bin/sh\necho waiting\nsleep 100000\n")
+    plan = str(saved(tmp_path / "plan.json", [server("local", free_port())], build=where))
+    data = tmp_path / "data"
+
+    async def talk() -> None:
+        async with over_pipe("--allow-changes", CANSERVE_DATA=str(data)) as client:
+            shown = await asked(client, "up", plan=plan, state=str(state))
+            with anyio.move_on_after(120) as patience:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(client.call_tool, "up", {"approve": shown["approve"]})
+                    run = shown["result"]["run"]
+                    while not any(one.name == "start" and one.ended for one in Journal(data).steps(run)):
+                        await anyio.sleep(0.2)
+                    group.cancel_scope.cancel()
+            assert not patience.cancelled_caught
+
+    anyio.run(talk)
+    end = time.monotonic() + 120
+    kept = Journal(data)
+    while kept.runs()[0].ended is None:
+        assert time.monotonic() < end, kept.runs()
+        time.sleep(0.2)
+    assert kept.runs()[0].why == "interrupted"
+    assert [path.name for path in state.iterdir() if not path.name.startswith("audit-")] == []
 
 
 @dataclass
