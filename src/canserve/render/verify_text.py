@@ -57,8 +57,15 @@ def figures(report: VerifyReport) -> Iterator[tuple[str, str]]:
     if (found := rates.first(speeds)) is not None:
         yield "first token", _spread(found, "ms", 1000)
     if (found := rates.prefill(speeds)) is not None:
-        yield "prefill", _spread(found, "tok/s")
+        yield "prefill", f"{_spread(found, 'tok/s')}{_planned(report)}"
     yield from _ramp(speeds)
+
+
+def _planned(report: VerifyReport) -> str:
+    """What the plan says of prefill."""
+    expected = report.served.expected
+    prefill = expected.value.prefill if isinstance(expected, Known) else None
+    return "" if prefill is None else f"; planned {number(prefill[1])} to {number(prefill[2])}"
 
 
 def _ramp(speeds: Speeds) -> Iterator[tuple[str, str]]:
