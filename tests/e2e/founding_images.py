@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
+    "TORCHDYNAMO_DISABLE": "1",  # one small function of a cut vocabulary is compiled otherwise, and the image has no compiler
 }
 PINS = f"""\
 #!/bin/sh

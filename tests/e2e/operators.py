@@ -41,7 +41,7 @@ source = "the lab"
 
 def two_ranks(model: str = "/lab", head_announces: str = HEAD) -> tuple[Process, ...]:
     """A server over both hosts by the engine's own launcher."""
-    words = ("vllm", "serve", model, "--tensor-parallel-size", "2", "--nnodes", "2")
+    words: tuple[str, ...] = ("vllm", "serve", model, "--tensor-parallel-size", "2", "--nnodes", "2")
     words = (*words, "--master-addr", HEAD, "--master-port", "29501")
     return (
         Process(
