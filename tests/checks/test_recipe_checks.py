@@ -81,14 +81,22 @@ VERSIONED = [
     (PAGE, "0.17.0", Yes), (PAGE, "0.18.0", Yes), (PAGE, "0.17.1rc1.dev25", Yes), (PAGE, "0.16.9", No),
     (PAGE, "0.14.0rc2.dev262", No), (PAGE, "0.17.0rc2", Unknown), (PAGE, "nightly", Unknown), (PAGE, None, Unknown),
     ("pip install 'vllm>=0.18'\n" + PLAIN, "0.17.1", No),
+    ("pip install 'vllm>=0.10,<0.17'\n" + PLAIN, "0.17.1", No),
+    ("pip install vllm~=0.17.0\n" + PLAIN, "0.17.1", Yes),
+    ("pip install vllm~=0.17.0\n" + PLAIN, "0.18.0", No),
+    ("pip install vllm~=0.17\n" + PLAIN, "0.18.0", Yes),
+    ("pip install vllm!=0.17.0\n" + PLAIN, "0.17.1", None),
     ("# vLLM >= 0.18\n" + PLAIN, "0.17.1", Unknown),  # a sentence may be about something else
     ("# vLLM >= 0.17\n" + PLAIN, "0.17.1", Yes),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "version", "expected"), VERSIONED)
-def test_the_least_release(text: str, version: str | None, expected: type[Verdict]) -> None:
+def test_the_least_release(text: str, version: str | None, expected: type[Verdict] | None) -> None:
     name = "-" if "serve" in text else "p.yaml"
+    if expected is None:
+        assert isinstance(VERSIONS.judge(recipe(text, name), of(version=version)), Skipped)
+        return
     assert isinstance(verdict(VERSIONS, recipe(text, name), of(version=version)), expected)
 
 

@@ -301,3 +301,11 @@ def test_a_second_file_sets_variables() -> None:
     assert recipe.flags[:2] == ("--max-model-len", "32768")
     assert not any(one.decides for one in recipe.open)
     assert str(recipe.environment["COST"]) == "5$"
+
+
+def test_the_machine_that_an_export_is_for() -> None:
+    run = "docker run --label canserve.machine=spark-1 a/b vllm serve m"
+    assert read_recipe(run, "-").commands[0].machine == "spark-1"
+    for labels in ("{canserve.machine: spark-1}", "[canserve.machine=spark-1]"):
+        compose = f"services: {{s: {{image: a/b, labels: {labels}, command: vllm serve m}}}}"
+        assert read_recipe(compose, "c.yaml").commands[0].machine == "spark-1"

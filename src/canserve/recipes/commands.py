@@ -213,6 +213,7 @@ def _container(words: Sequence[Said], program: str, around: Around, draft: Draft
         around,
         name=found.name or around.name,
         image=found.image or around.image,
+        machine=found.machine or around.machine,
         environment={**around.environment, **found.environment},
         mounts=(*around.mounts, *found.mounts),
         depth=around.depth + 1,

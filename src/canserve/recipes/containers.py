@@ -9,6 +9,9 @@ from canserve.recipes.draft import Draft
 from canserve.rules.recipes import is_secret
 from canserve.subjects.recipe import HIDDEN, Said, Shared
 
+MACHINE = "canserve.machine"
+"""The label that ``up`` and ``export`` give to what they start: the machine that it belongs on."""
+_LABEL = ("-l", "--label")
 _ENV = ("-e", "--env")
 _VOLUME = ("-v", "--volume")
 _NAMES = ("--name",)
@@ -28,6 +31,7 @@ class Contained:
 
     image: Said | None = None
     name: str = ""
+    machine: str | None = None
     entrypoint: tuple[Said, ...] | None = None
     environment: dict[str, Said] = field(default_factory=dict)
     mounts: list[Shared] = field(default_factory=list)
@@ -106,6 +110,8 @@ def _option(found: Contained, name: str, value: Said | None, word: Said, draft: 
         found.mounts += [mount] if (mount := mounted(text, line)) else []
     elif name == "--mount" and value is not None:
         found.mounts += [mount] if (mount := mounted_by_keys(text, line)) else []
+    elif name in _LABEL and text.startswith(f"{MACHINE}="):
+        found.machine = text.partition("=")[2]
     elif name in _NAMES:
         found.name = text
     elif name == "--entrypoint" and value is not None:

@@ -56,12 +56,22 @@ def required(text: str, line: int) -> tuple[str | None, tuple[Stated, ...]]:
     about = named().get(requirement.name.lower())
     if about is None:
         return None, ()
-    clauses = [clause for clause in requirement.specifier if clause.operator in (">=", ">", "==")]
-    pinned = next((c.version for c in clauses if c.operator == "==" and not c.version.endswith(".*")), None)
-    plain = [clause for clause in clauses if not clause.version.endswith(".*")]
-    releases = ",".join(f"{clause.operator}{clause.version}" for clause in plain)
+    clauses = [clause for each in requirement.specifier for clause in _plain(each.operator, each.version)]
+    pinned = next((version for operator, version in clauses if operator == "=="), None)
+    releases = ",".join(f"{operator}{version}" for operator, version in clauses)
     stated = (Stated(about, releases, line, text),) if releases else ()
     return (f"{about}=={pinned}" if pinned else None), stated
+
+
+def _plain(operator: str, version: str) -> list[tuple[str, str]]:
+    """A clause as bounds; of what is none nothing is stated."""
+    if version.endswith(".*") or operator in ("!=", "==="):
+        return []
+    if operator != "~=":
+        return [(operator, version)]
+    release = Version(version).release
+    above = ".".join(map(str, (*release[:-2], release[-2] + 1)))
+    return [(">=", version), ("<", above)]
 
 
 def _version(text: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from canserve.recipes.commands import Around, started
-from canserve.recipes.containers import mounted
+from canserve.recipes.containers import MACHINE, mounted
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.shell import split
 from canserve.recipes.variables import expanded
@@ -13,8 +13,6 @@ from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
 from canserve.subjects.recipe import Said, Shared
 
 FORM = "docker compose"
-MACHINE = "x-machine"
-"""Our own key of a service: the machine that it belongs on, as exports write it."""
 _ASIDE = (
     "annotations", "build", "cap_add", "cap_drop", "cgroup", "configs", "container_name", "cpu_count", "cpus",
     "cpuset", "depends_on", "deploy", "device_cgroup_rules", "devices", "dns", "domainname", "expose", "extra_hosts",
@@ -25,7 +23,7 @@ _ASIDE = (
     "tty", "ulimits", "user", "userns_mode", "working_dir",
 )  # fmt: skip
 """Keys of a service of which no check asks here."""
-_USED = ("image", "command", "entrypoint", "environment", "volumes", MACHINE)
+_USED = ("image", "command", "entrypoint", "environment", "volumes")
 _TOP = ("version", "name", "networks", "volumes", "secrets", "configs")
 
 
@@ -66,13 +64,23 @@ def _service(name: str, node: Mapping, draft: Draft, account: Account) -> None:
     if said is None and node.get("build") is not None:
         draft.note(f"line {node.line}: {name} is built where it runs: name the build with --build")
     environment = _environment(node.get("environment"), draft)
-    machine = node.get(MACHINE)
-    around = Around(
-        name, environment, said, machine.text if isinstance(machine, Scalar) else None, _mounts(node, draft)
-    )
+    around = Around(name, environment, said, _machine(node.get("labels")), _mounts(node, draft))
     entry = _words(node.get("entrypoint"), draft)
     args = _words(node.get("command"), draft) or ()
     started(entry or None, args, around, draft)
+
+
+def _machine(labels: Node | None) -> str | None:
+    """The machine that an exported service belongs on."""
+    match labels:
+        case Mapping():
+            found = labels.get(MACHINE)
+            return found.text if isinstance(found, Scalar) else None
+        case Items(nodes=nodes):
+            texts = (each.text for each in nodes if isinstance(each, Scalar))
+            return next((text.partition("=")[2] for text in texts if text.startswith(f"{MACHINE}=")), None)
+        case _:
+            return None
 
 
 def _text(node: Scalar, draft: Draft) -> Said:

@@ -10,8 +10,6 @@ from canserve.recipes.draft import Account, Draft
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Path, Scalar
 from canserve.subjects.recipe import HIDDEN, Said, Shared
 
-MACHINE = "canserve/machine"
-"""Our own annotation of a pod: the machine that it belongs on, as exports write it."""
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 """Of two dollars one is left, which stands for itself."""
 _SHELL = re.compile(r"^-[a-z]*c$")

@@ -13,8 +13,6 @@ from canserve.recipes.variables import expanded
 from canserve.subjects.recipe import HIDDEN, Said, Shared
 
 FORM = "systemd unit"
-MACHINE = "X-Machine"
-"""Our own key: the machine that a unit belongs on, as exports write it."""
 _SECTION = re.compile(r"\[([A-Za-z-]+)\]\s*")
 _TOLD = re.compile(r"^[ \t]*\[(Unit|Service|Container|Install)\][ \t]*$", re.MULTILINE)
 _SPECIFIER = re.compile(r"%([a-zA-Z%])")
@@ -25,7 +23,7 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][
 _SIGNS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "s": " "}
 _PREFIX = "-@:+!|"
 _ASIDE_SECTIONS = ("Unit", "Install", "Quadlet")
-_USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume", MACHINE})
+_USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume"})
 _UNREAD = frozenset({"EnvironmentFile", "PassEnvironment"})
 _ASIDE = frozenset({
     "Type", "User", "Group", "WorkingDirectory", "Restart", "RestartSec", "TimeoutStartSec", "TimeoutStopSec",
@@ -77,12 +75,11 @@ def read(text: str, draft: Draft) -> None:
 def _start(settings: tuple[_Setting, ...], draft: Draft) -> None:
     plain = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
     draft.scope = draft.scope.within(plain)
-    machine = next((one.value for one in settings if one.key == MACHINE), None)
-    around = Around("", draft.environment, machine=machine, mounts=_mounts(settings, draft))
+    around = Around("", draft.environment, mounts=_mounts(settings, draft))
     image = next((one for one in settings if one.section == "Container" and one.key == "Image"), None)
     if image is not None:
         said = Said(_specified(image, draft), image.line)
-        around = Around("", draft.environment, said, machine, around.mounts)
+        around = Around("", draft.environment, said, mounts=around.mounts)
         entry = _words(next((one for one in settings if one.key == "Entrypoint"), None), draft)
         started(
             entry or None, _words(next((o for o in settings if o.key == "Exec"), None), draft), around, draft
