@@ -39,7 +39,7 @@ def references(value: Any) -> Iterator[str]:
             pass
 
 
-@settings(max_examples=100, phases=SEARCH)
+@settings(max_examples=40, phases=SEARCH)
 @given(VALUES)
 def test_a_view_is_bounded_and_its_references_lead_somewhere(value: Any) -> None:
     answers = Answers()
@@ -52,10 +52,22 @@ def test_a_view_is_bounded_and_its_references_lead_somewhere(value: Any) -> None
         seen += 1
 
 
-@settings(max_examples=100, phases=SEARCH)
+@settings(max_examples=40, phases=SEARCH)
 @given(st.dictionaries(st.text("abcdef", min_size=1, max_size=8), VALUES, max_size=8))
 def test_a_small_room_is_kept_too(value: Any) -> None:
     assert len(json.dumps(view(value, "canserve://answers/1", budget=SMALL))) <= max(SMALL * 8, 6000)
+
+
+def test_the_room_is_used() -> None:
+    """A record with many fields, tables among them: something of each is shown."""
+    tables = {f"table{n}": {f"name{i}": {"class": "x" * 20, "line": i} for i in range(300)} for n in range(8)}
+    record = {**{f"field{n}": n for n in range(60)}, **tables, "many": {str(n): n for n in range(5000)}}
+    answers = Answers()
+    shown = answers.view(answers.keep({"facts": record}))
+    assert BUDGET / 2 < len(json.dumps(shown)) <= BUDGET
+    assert shown["facts"].keys() == record.keys()
+    assert all("name0" in shown["facts"][name] for name in tables)
+    assert shown["facts"]["many"]["more"]["items"] > 4000
 
 
 def test_a_long_list_is_read_to_its_end() -> None:

@@ -16,7 +16,9 @@ LONGEST_TEXT = 700
 WORTHWHILE = 280
 """Characters that an item of a list needs to say something; where there is room for less, fewer are shown."""
 MANY = 40
-"""A mapping of more names than that is a table, and cut like a list."""
+"""A mapping of more names than that, whose values are of one kind, is a table, and cut like a list."""
+MOST_FIELDS = 150
+"""No record has more fields than that."""
 _REFERENCE = 160
 """About what a reference takes."""
 ASIDE = frozenset({"evidence", "skipped"})
@@ -92,12 +94,19 @@ def _fit(value: Any, address: str, budget: int, top: bool = False) -> Any:
             return _reference(value, address)
         case list():
             return _items(value, address, budget)
-        case dict() if len(value) > MANY:
+        case dict() if _is_table(value, budget):
             return _names(value, address, budget)
         case dict():
             return dict(_shared(value, address, budget))
         case _:
             return value
+
+
+def _is_table(value: Mapping[str, Any], budget: int) -> bool:
+    """Names that come from outside, rather than the fields of a record: some will do, to say what it is."""
+    inside = [isinstance(item, dict | list) and bool(item) for item in value.values()]
+    crowded = len(value) * _REFERENCE > budget
+    return len(value) > (2 if all(inside) and crowded else MANY if len(set(inside)) < 2 else MOST_FIELDS)
 
 
 def _shared(value: Mapping[str, Any], address: str, budget: int) -> Sequence[tuple[str, Any]]:
