@@ -62,6 +62,9 @@ for line in open(sys.argv[sys.argv.index("--play") + 1]):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 print("asked", body, flush=True)
+                if "--broken" in sys.argv:
+                    print("(EngineCore pid=2) ERROR 11-30 04:28:09 [core.py:1] Traceback (most recent call last):", flush=True)
+                    print("(EngineCore pid=2) ERROR 11-30 04:28:09 [core.py:1] torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device", flush=True)
                 self.reply(500 if "--broken" in sys.argv else 200, b'{"error": "no kernel image"}')
             def log_message(self, *_): pass
         http.server.HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), H).serve_forever()
@@ -205,6 +208,9 @@ def test_a_first_request_that_fails_is_a_failure(start: Start) -> None:
     start.begin([*said(*ENGINE, READY), "serve 200"], words=("--broken",))
     found = start.outcome()
     assert found.state == "failed" and "HTTP 500" in found.why and "no kernel image" in found.why, found
+    assert (
+        "torch.AcceleratorError: CUDA error: no kernel image" in found.why and found.kind == "gpu-code-arch"
+    ), found
     assert phases(found)[-1] == "ready"
 
 

@@ -129,6 +129,14 @@ def test_dots_are_a_sign_of_life() -> None:
     assert one.told.news == before + 5 and one.told.of(0, shipped_matcher().knowledge.order) == ("loading",)
 
 
+def test_a_request_that_was_refused_is_no_first_token() -> None:
+    one, order = tracker(0), shipped_matcher().knowledge.order
+    one.feed(b'INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error\n')
+    assert one.told.of(0, order) == ()
+    one.feed(b'INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.1" 200 OK\n')
+    assert one.told.of(0, order) == ("serving",)
+
+
 def test_what_a_process_said_before_it_named_its_rank_is_that_ranks() -> None:
     one = tracker(0, 1)
     one.feed(

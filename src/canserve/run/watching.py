@@ -104,12 +104,21 @@ class _Watching:
         if found.answered:
             self._shown(self._watch.reached(ANSWERED, self._now()))
             return Outcome("up")
+        return self._unanswered(found.why)
+
+    def _unanswered(self, why: str) -> Outcome:
+        """Its first request failed: what ended with it, or what its logs say."""
+        self._it.stop.event.wait(LAST_WORDS)
         sight = self._eyes.look()
         outlook = self._shown(self._watch.observe(sight.samples, self._now()))
         if outlook.ended:
             return self._failed(outlook)
-        hint = f"canserve logs {it.deployment.run}"
-        return Outcome("failed", found.why, hint, sight.seen, told=_told(outlook, 0.0))
+        found = self._judge([self._reading(one) for one in self._eyes.logs])
+        cause = "" if found.cause is None else f": {found.cause.text}"
+        return Outcome(
+            "failed", f"{why}{cause}", found.fix or f"canserve logs {self._it.deployment.run}", sight.seen,
+            found.kind, found.name, _told(outlook, 0.0), found.because if cause else "", found.fix,
+        )  # fmt: skip
 
     def _listens(self, sight: Sight) -> bool:
         """Where nobody there can ask: whether something listens."""

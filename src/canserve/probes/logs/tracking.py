@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from canserve.subjects.progress import Count, Told
 FIRST, LAST = 1 << 20, 1 << 20
 """Bytes of a log that are kept for a diagnosis: its beginning, and its end."""
 LONGEST = 64 << 10
+_REFUSED = re.compile(r'HTTP/1\.[01]"? [45]\d\d\b')
 _FACTS = ("world", "address", "advertised", "placing")
 _VALUES = 16
 
@@ -98,7 +100,7 @@ class Tracker:
             return
         self._tell(line, held)
         for engine, phase in self._matcher.marks(held):
-            if engine in ("", self._engine) and phase != "stopping":
+            if engine in ("", self._engine) and phase != "stopping" and not refused(line.text, phase):
                 self._mark(line, phase)
         if (counted := self._matcher.counts(held, line.text)) is not None:
             self._rest_count = None
@@ -141,3 +143,8 @@ class Tracker:
         self._counts[rank] = count
         self._phases.setdefault(rank, set()).add(count.phase)
         self._news += 1
+
+
+def refused(text: str, phase: str) -> bool:
+    """Whether a line of an answered request says that it was none."""
+    return phase == "serving" and _REFUSED.search(text) is not None
