@@ -97,6 +97,7 @@ def test_a_host_that_is_not_there_is_named_and_nothing_is_left(journal: Journal)
     assert hosts.left() == {}
 
 
+@pytest.mark.slow
 def test_a_host_that_is_lost_on_the_way_is_named(journal: Journal) -> None:
     hosts = fleet(60)
     hosts.hosts[host(0)].fate = healthy(0, 60)
