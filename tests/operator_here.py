@@ -62,6 +62,23 @@ class Here:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
 
+    def takes_away(self, who: str, adopting: bool) -> None:
+        """Whoever comes takes away all that is there, until nothing is and nothing comes any more: what the machine had
+        begun when its operator died comes to its end by itself, on a busy machine late."""
+        quiet = 0
+        for _ in range(30):
+            time.sleep(1)
+            found = self.asked("status", "--on", "local", who=who)[0]["runs"]
+            for one in found:
+                if adopting:
+                    assert self.asked("adopt", one["run"], "--on", "local", who=who)[1] == 0
+                where = () if adopting else ("--on", "local")
+                assert self.asked("down", one["run"], *where, who=who)[1] == 0
+            quiet = 0 if found or self.left() else quiet + 1
+            if quiet == 2:
+                return
+        raise AssertionError(f"left: {self.left()}")
+
     def left(self) -> set[str]:
         """Processes of any run of this folder, claims, run folders, and shared memory of the engine."""
         found = set()

@@ -38,8 +38,9 @@ PROMISES = {
     "plan": Promise(NETWORK, f"{LOOKED}; --save writes FILE", f"0 a plan fits, 1 none does, 3 otherwise, {FAILED}"),
     "up": Promise(
         "ssh without a password to the machines, and there what the plan starts; nothing of it with --dry-run",
-        "starts processes or containers on the machines, claims their accelerators, writes logs and an audit line "
-        "there and the journal here; takes away again what failed",
+        "brings image and weights to machines that lack them, starts processes or containers there, claims "
+        "accelerators, writes logs and an audit line there, the journal and what failed wrote here; takes away again "
+        "what failed",
         f"0 it answers, 1 it failed, 3 it is still starting, {FAILED}, 130 interrupted",
     ),
     "status": Promise("the journal, or machines with --on", "nothing; machines are only looked at", f"0 all run, 1 something ended, 3 something could not be seen, {FAILED}"),
