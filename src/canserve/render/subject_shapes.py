@@ -167,8 +167,11 @@ class BuildFactsShape:
     flag_details: Fact[Mapping[str, Flag]]
     flag_syntax: Fact[FlagSyntax]
     attention_backends: Fact[Mapping[str, AttentionBackend]]
-    moe_backends: Annotated[Fact[tuple[MoeBackend, ...]], "Kernels of fused experts by the names that a flag takes."]
+    moe_backends: Annotated[
+        Fact[tuple[MoeBackend, ...]], "Kernels of fused experts by the names that a flag takes."
+    ]
     launchers: Fact[tuple[str, ...]]
+    rpc_worker: Annotated[Fact[str], "The program that lends a machine to a server on another one."]
     load_formats: Fact[tuple[str, ...]]
     gguf_architectures: Fact[Mapping[str, Site] | None]
     gguf_types: Annotated[Fact[Mapping[str, int]], "Tensor types of GGUF files, with their number there."]

@@ -85,6 +85,7 @@ def _facts(build: Build) -> BuildFactsShape:
         attention_backends=build.attention_backends,
         moe_backends=build.moe_backends,
         launchers=build.launchers,
+        rpc_worker=build.rpc_worker,
         load_formats=build.load_formats,
         gguf_architectures=build.gguf_architectures,
         gguf_types=build.gguf_types,
