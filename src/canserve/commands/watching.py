@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 MOST_PROCESSES = 512
 """Of one deployment on one machine that are looked at."""
@@ -52,15 +53,27 @@ ACCELERATORS = (
     '  value "$f"; [ -z "$v" ] || printf \'bytes %s\\n\' "$v"\ndone; :'
 )
 """Memory in use, MiB and percent of each accelerator, or bytes."""
-_ANSWER = r"""u=%(url)s
-if command -v curl >/dev/null 2>&1; then curl -sS -o /dev/null -m 5 --noproxy '*' -w '%%{http_code}\n' "$u"
-elif command -v python3 >/dev/null 2>&1; then python3 -I -c '
-import http.client, sys, urllib.parse
-u = urllib.parse.urlsplit(sys.argv[1]); c = http.client.HTTPConnection(u.hostname, u.port, timeout=5)
-c.request("GET", u.path); print(c.getresponse().status)' "$u"
-elif command -v bash >/dev/null 2>&1; then within 6 bash -c 'exec 3<>"/dev/tcp/$0/$1"; printf "GET %%s HTTP/1.0\r\nHost: %%s\r\n\r\n" "$2" "$0" >&3; read -r v c r <&3; echo "$c"' %(host)s %(port)s %(path)s
-elif command -v wget >/dev/null 2>&1; then wget -q -T 5 -t 1 -O /dev/null "$u" && echo 200
+_ANSWER = r"""if command -v curl >/dev/null 2>&1; then curl -sSk -o /dev/null -m 5 --noproxy '*' -w '%%{http_code}\n' %(url)s
+elif command -v python3 >/dev/null 2>&1; then python3 -I -c %(program)s %(url)s '' 5 | tail -n 1
+elif [ %(scheme)s = http ] && command -v bash >/dev/null 2>&1; then within 6 bash -c 'exec 3<>"/dev/tcp/$0/$1"; printf "GET %%s HTTP/1.0\r\nHost: %%s\r\n\r\n" "$2" "$0" >&3; read -r v c r <&3; echo "$c"' %(host)s %(port)s %(path)s
+elif command -v wget >/dev/null 2>&1; then wget -q --no-check-certificate -T 5 -t 1 -O /dev/null %(url)s && echo 200
 else exit 3; fi"""
+_REQUEST = r"""if command -v curl >/dev/null 2>&1; then
+  curl -sSk -m %(seconds)s --noproxy '*' %(data)s -w '\n%%{http_code}\n' %(url)s
+elif command -v python3 >/dev/null 2>&1; then python3 -I -c %(program)s %(url)s %(body)s %(seconds)s
+fi"""
+_PROGRAM = r"""
+import http.client, ssl, sys, urllib.parse
+u, body, kind = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2] or None, {"timeout": float(sys.argv[3])}
+if u.scheme == "https":
+    c = http.client.HTTPSConnection(u.hostname, u.port, context=ssl._create_unverified_context(), **kind)
+else:
+    c = http.client.HTTPConnection(u.hostname, u.port, **kind)
+c.request("POST" if body else "GET", u.path, body, {"Content-Type": "application/json"})
+r = c.getresponse()
+sys.stdout.write(r.read(100000).decode("utf-8", "replace") + "\n%d\n" % r.status)
+"""
+"""Asks this machine itself, whatever its certificate says of its name; prints the body, and the status below it."""
 
 
 def detached_log(folder: str, size: int, limit: int) -> str:
@@ -101,32 +114,29 @@ def tree(roots: Sequence[str]) -> str:
     return _TREE % {"roots": "\n".join(roots), "most": MOST_PROCESSES}
 
 
-def answer(host: str, port: int, path: str) -> str:
+def answer(url: str) -> str:
     """The status of one HTTP answer, by whatever the machine has to ask with; exit status 3: it has nothing."""
-    shown = f"[{host}]" if ":" in host else host
-    told = {"url": f"http://{shown}:{port}{path}", "host": host, "port": str(port), "path": path}
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", str(parts.port)
+    told = {
+        "url": url,
+        "host": host,
+        "port": port,
+        "path": parts.path,
+        "scheme": parts.scheme,
+        "program": _PROGRAM,
+    }
     return _ANSWER % {name: shlex.quote(value) for name, value in told.items()}
 
 
-_REQUEST = r"""if command -v curl >/dev/null 2>&1; then
-  curl -sS -m %(seconds)s --noproxy '*' %(data)s -w '\n%%{http_code}\n' %(url)s
-elif command -v python3 >/dev/null 2>&1; then python3 -I -c '
-import http.client, sys, urllib.parse
-u = urllib.parse.urlsplit(sys.argv[1]); body = sys.argv[2] or None
-c = http.client.HTTPConnection(u.hostname, u.port, timeout=float(sys.argv[3]))
-c.request("POST" if body else "GET", u.path, body, {"Content-Type": "application/json"})
-r = c.getresponse(); sys.stdout.write(r.read(100000).decode("utf-8", "replace") + "\n%%d\n" %% r.status)' %(url)s %(body)s %(seconds)s
-fi"""
-
-
-def request(host: str, port: int, path: str, body: str | None, seconds: int) -> str:
+def request(url: str, body: str | None, seconds: int) -> str:
     """The body of an HTTP answer and, in its last line, the status. ``body``: JSON to be posted."""
-    shown = f"[{host}]" if ":" in host else host
     data = "" if body is None else f"-H 'Content-Type: application/json' --data-binary {shlex.quote(body)}"
-    return _REQUEST % {
-        "url": shlex.quote(f"http://{shown}:{port}{path}"), "data": data, "body": shlex.quote(body or ""),
-        "seconds": seconds,
-    }  # fmt: skip
+    quoted = {
+        name: shlex.quote(value)
+        for name, value in (("url", url), ("body", body or ""), ("program", _PROGRAM))
+    }
+    return _REQUEST % {**quoted, "data": data, "seconds": seconds}
 
 
 SOCKETS = r"""for p in %(pids)s; do

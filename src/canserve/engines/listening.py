@@ -58,10 +58,13 @@ def api_port(argv: Sequence[str]) -> int | None:
     return listens(engine, argv).api if engine is not None else None
 
 
-def bound(argv: Sequence[str]) -> str:
-    """The address at which a server is asked on its own machine."""
+def asked_at(argv: Sequence[str], port: int) -> str:
+    """The URL at which a server is asked on its own machine: ``http://127.0.0.1:8000``."""
     host = _word(argv, "--host", "--server-name") or ""
-    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
+    shown = f"[{host}]" if ":" in host else host
+    scheme = "https" if any(word.startswith(("--ssl-key", "--ssl-cert")) for word in argv) else "http"
+    return f"{scheme}://{shown}:{port}{_word(argv, '--api-prefix') or ''}"
 
 
 def _word(argv: Sequence[str], *names: str) -> str | None:

@@ -32,14 +32,14 @@ def first_token(eyes: Eyes, stop: Callable[[], bool]) -> First:
     where = eyes.endpoint
     if where is None:
         return First(None, "its address is not known")
-    status, body = _said(eyes, watching.request(where[1], where[2], _MODELS, None, 20), 30, stop)
+    status, body = _said(eyes, watching.request(where[1] + _MODELS, None, 20), 30, stop)
     name = _model(body) if status == 200 else None
     if name is None:
         return First(
             None, f"{_MODELS} names no model (HTTP {status})" if status else "nothing there can ask it"
         )
     asking = json.dumps({"model": name, "prompt": "Hello", "max_tokens": 1})
-    script = watching.request(where[1], where[2], _COMPLETIONS, asking, SECONDS)
+    script = watching.request(where[1] + _COMPLETIONS, asking, SECONDS)
     status, body = _said(eyes, script, SECONDS + 20, stop)
     if status is None:
         return First(False, f"ready, but gave no answer to its first request within {SECONDS} s")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from canserve.commands import serving, watching
 from canserve.engines import ray
-from canserve.engines.listening import bound
+from canserve.engines.listening import asked_at
 from canserve.plan.steps.starting import endpoint
 from canserve.probes.live import Way, asked
 from canserve.probes.logs.matching import Matcher
@@ -132,7 +132,7 @@ class Eyes:
         if it.site(name).devices:
             yield Section("gpu", watching.ACCELERATORS)
         if self.endpoint is not None and self.endpoint[0] == name:
-            yield Section("answer", watching.answer(self.endpoint[1], self.endpoint[2], self._path))
+            yield Section("answer", watching.answer(self.endpoint[1] + self._path))
 
     def _read(self, number: int, look: Look) -> None:
         found = look.section(f"log_{number}")
@@ -185,12 +185,12 @@ class Eyes:
 
 
 def _endpoint(it: Deployment) -> tuple[str, str, int] | None:
-    """The machine of the API, the address at which it is asked there, and its port."""
+    """The machine of the API, the URL at which it is asked there, and its port."""
     where = endpoint(it)
     if where is None:
         return None
     argv = next((one.argv for one in it.processes if one.host == where[0] and one.ranks), ())
-    return where[0], bound(argv), where[1]
+    return where[0], asked_at(argv, where[1]), where[1]
 
 
 def fresh(log: Log, found: Answer) -> bytes:
