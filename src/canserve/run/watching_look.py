@@ -25,8 +25,8 @@ from canserve.trees.fanout import fanout
 
 MOST = 512 << 10
 """Bytes of one log that are read with one look; the rest comes with the next."""
-FIRST, LEAST = 25.0, 10.0
-"""Seconds that a look may take: the first, and any. A machine that does not answer must not hide another's death."""
+FIRST, LEAST, MOST_SECONDS = 25.0, 15.0, 60.0
+"""Seconds that a look may take: the first, and any, at least and at most. A machine that does not answer must not hide another's death."""
 AGAIN = 20.0
 """Seconds until a machine that did not answer is looked at again."""
 _HEALTH, _MODELS = "/health", "/v1/models"
@@ -106,8 +106,9 @@ class Eyes:
             self._lost.pop(name, None)
             if not look.answers:
                 self._lost[name] = (ended + AGAIN, look)
-        if not self._lost:
-            self._seconds = min(max(LEAST, 4 * (ended - began)), 2 * FIRST)
+        # A machine that is only slow gets more time with every look that was too short for it.
+        wanted = 2 * self._seconds if self._lost.keys() & found.keys() else max(LEAST, 4 * (ended - began))
+        self._seconds = min(wanted, MOST_SECONDS)
         return {name: found[name] if name in found else self._lost[name][1] for name in names}
 
     def _asked(self, name: str) -> Look:
