@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
+
+from canserve.cli.output import remark
 
 NEEDED = "mcp"
 """The extra, and the package, that it needs."""
@@ -56,6 +59,9 @@ def command(over_http: bool, port: int, token_file: Path | None, allow_changes: 
         from canserve.mcp.server import server
 
         made = server(allow_changes=allow_changes)
+        remark(
+            "waiting for a client on stdin; --http listens on loopback instead", quiet=not sys.stdin.isatty()
+        )
         async with stdio_server() as (read, write):
             await made.run(read, write, made.create_initialization_options())
 
