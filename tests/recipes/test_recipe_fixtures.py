@@ -272,12 +272,12 @@ def test_releases_that_are_asked_for() -> None:
         name: [(s.about, s.releases, s.firm) for s in recipe_of(FIXTURES / name).stated] for name in READ
     }
     assert stated["page-qwen36-modes.yaml"] == [
-        ("vllm", ">=0.17.0", True), ("transformers", ">=5.2.0", True), ("vllm", "==0.28.0", True)
+        ("vllm", ">=0.17.0", True), ("transformers", ">=5.2.0", False)
     ]  # fmt: skip
     assert stated["page-seed-oss.yaml"] == [("vllm", ">=0.11.0", True), ("transformers", ">=4.56.0", False)]
     assert stated["docker-run-vllm.sh"] == [("vllm", ">=0.17.0", False)]
     assert stated["eugr-gemma4.yaml"] == [("transformers", ">=5.5.0", False)]
-    assert stated["vllm-script.sh"] == [("vllm", "==0.17.1", True), ("transformers", ">=4.57", True)]
+    assert stated["vllm-script.sh"] == [("transformers", ">=4.57", False)]
 
 
 def test_a_part_is_chosen_by_name() -> None:

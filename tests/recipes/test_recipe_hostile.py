@@ -240,3 +240,11 @@ LONG = {
 def test_what_is_long_ends(name: str) -> None:
     with contextlib.suppress(RecipeError):
         read_recipe(LONG[name], "r.yaml" if name.endswith("template") else "-")
+
+
+def test_text_that_is_written_in_place_is_passed_over() -> None:
+    recipe = read_recipe("cat > x <<'EOF'\nvllm serve other\nEOF\nvllm serve a/b\n", "-")
+    assert recipe.model is not None and (recipe.model.value, recipe.model.line) == ("a/b", 4)
+    assert not recipe.refused and any(
+        note.startswith("line 1: text that is written") for note in recipe.notes
+    )

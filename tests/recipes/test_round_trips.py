@@ -18,7 +18,7 @@ from canserve.engines import ray
 from canserve.plan.export.exported import Exported
 from canserve.plan.export.forms import FORMS, written
 from canserve.plan.file import read_plans
-from canserve.plan.plan import Plan, Plans
+from canserve.plan.plan import Plans
 from canserve.recipes.reading import read_recipe
 from canserve.render.plan_structure import plans_output
 from canserve.render.structure import to_json
@@ -186,7 +186,7 @@ def test_every_recipe_names_model_engine_and_image() -> None:
 
 def test_a_plan_of_an_export_holds_no_figures() -> None:
     it = CASES["one"].plan
-    assert isinstance(it, Plan) and it.findings == ()
+    assert it.findings == ()
     again = read_plans(to_json(plans_output(Plans(it.model, "latency", (it,))))).plans[0]
     assert again == it
     assert json.loads(to_json(plans_output(Plans(it.model, "latency", (it,)))))["version"]

@@ -150,9 +150,10 @@ def unread_server(text: str, line: int, around: Around, draft: Draft) -> None:
 def install(word: Said, draft: Draft) -> None:
     """A requirement that is installed: the engine's release, or what is stated of another package."""
     pinned, stated = required(word.value, word.line)
-    draft.stated += stated
     if pinned is not None and serving_name(pinned):
-        draft.requirement = Said(pinned, word.line)
+        draft.requirement = Said(pinned, word.line)  # which build it is, not what one has to be
+    else:
+        draft.stated += stated
 
 
 def serving_name(requirement: str) -> bool:

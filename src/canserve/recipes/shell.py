@@ -200,8 +200,8 @@ class _Reader:
         if words and words[-1].value.isdecimal() and self._text[self._at - 1].isdecimal():
             words.pop()
         if found := _HEREDOC.match(self._text, self._at):
-            self._scope.refused.append(
-                Refused(found[0], self._line, "text that is written in place is not read")
+            self._scope.notes.append(
+                f"line {self._line}: text that is written in place ({found[0]}) is not read"
             )
             end = re.compile(rf"^\t*{found[2]}[ \t]*$", re.MULTILINE).search(self._text, found.end())
             stop = end.end() if end else len(self._text)

@@ -59,7 +59,7 @@ def required(text: str, line: int) -> tuple[str | None, tuple[Stated, ...]]:
     clauses = [clause for each in requirement.specifier for clause in _plain(each.operator, each.version)]
     pinned = next((version for operator, version in clauses if operator == "=="), None)
     releases = ",".join(f"{operator}{version}" for operator, version in clauses)
-    stated = (Stated(about, releases, line, text),) if releases else ()
+    stated = (Stated(about, releases, line, text, firm=False),) if releases else ()
     return (f"{about}=={pinned}" if pinned else None), stated
 
 

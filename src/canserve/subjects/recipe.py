@@ -74,7 +74,8 @@ class Stated:
     text: str
     """As written."""
     firm: bool = True
-    """Whether a key or an installation says it; a sentence may be about something else."""
+    """Whether a key says it. A sentence may be about something else, and what is installed before serving changes
+    the build."""
 
 
 @dataclass(frozen=True, slots=True)
