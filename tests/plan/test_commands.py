@@ -82,9 +82,13 @@ def test_replicas_over_machines() -> None:
 
 def test_the_other_engine() -> None:
     made = build("sglang")
-    head, second = map(
-        line, started(made, placement(Parallel(2, 1, 1, 2), 1, 1), context_length=4096).processes
-    )
+    processes = started(made, placement(Parallel(2, 1, 1, 2), 1, 1), context_length=4096).processes
+    head, second = map(line, processes)
+    assert (
+        processes[0].environment["SGLANG_HOST_IP"] == "10.0.0.1"
+    )  # else its queues wait at a loopback address
+    (alone,) = started(made, placement(Parallel(), 1)).processes
+    assert "SGLANG_HOST_IP" not in alone.environment
     assert head == (
         "python3 -m sglang.launch_server --model-path org/model --tensor-parallel-size 2 --enable-ep-moe "
         "--nnodes 2 --node-rank 0 --dist-init-addr 10.0.0.1:5000 --reasoning-parser qwen3 "

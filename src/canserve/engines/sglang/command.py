@@ -8,7 +8,7 @@ from canserve.engines.argv import Flags, Words, address, network, options, place
 from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
-from canserve.subjects.launch import Launch, Process, Start
+from canserve.subjects.launch import Host, Launch, Process, Start
 from canserve.subjects.model import Model
 
 OPTIONS = {"context": "context_length", "sequences": "max_running_requests"}
@@ -84,9 +84,17 @@ def _start(launch: Launch, flags: Flags) -> Start:
             "python3", "-m", "sglang.launch_server", "--model-path", launch.model.subject,
             *_degrees(launch, flags), *nodes, *options(flags, chosen, leave=DEGREES),
         )  # fmt: skip
-        environment = {**network(hosts, host), **visible_devices(launch, host)}
+        environment = {**_announced(hosts, host), **network(hosts, host), **visible_devices(launch, host)}
         processes.append(Process(host.name, ranks[host.name], argv, environment))
     return Start(tuple(processes), placeholders(hosts[:1]) if len(hosts) > 1 else {})
+
+
+def _announced(hosts: tuple[Host, ...], host: Host) -> dict[str, str]:
+    """The address that its queues tell other machines.
+
+    Else that of its own name is taken, often a loopback one: every rank then stands right after its communicator is up.
+    """
+    return {"SGLANG_HOST_IP": host.ip} if host.ip is not None and len(hosts) > 1 else {}
 
 
 def _degrees(launch: Launch, flags: Flags) -> Words:
