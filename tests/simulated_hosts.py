@@ -109,7 +109,8 @@ class Host:
             case ["sh", "-c", _, *words]:  # whatever else is written below the folder of runs is there then
                 self.folders |= {word for word in words if word.startswith("/") and word.endswith(".json")}
                 return 0, ""
-        return 127, f"a simulated host does not know {shlex.join(argv)[:200]}"
+            case _:
+                return 127, f"a simulated host does not know {shlex.join(argv)[:200]}"
 
     def _start(self, words: Sequence[str], now: float) -> tuple[int, str]:
         at = words.index("setsid")
