@@ -101,6 +101,13 @@ def test_layout_and_options(text: str, fixed: Fixed, options: dict[str, object])
     assert wishes.fixed == fixed and wishes.options == options
 
 
+def test_defaults_that_a_runtime_does_not_pass_on_are_no_flags() -> None:
+    text = "model: a/b\nruntime: llama-cpp\ndefaults: {tensor_parallel: 2, max_model_len: 9, kv_cache_dtype: q8_0}\n"
+    recipe = read_recipe(text, "r.yaml")
+    assert recipe.flags == ("--ctx-size", "9")
+    assert {key.path: key.role for key in recipe.keys}["defaults.kv_cache_dtype"] == "aside"
+
+
 def test_experts_over_all_ranks() -> None:
     wishes, _ = wishes_with(Wishes(), loaded("vllm serve a/b -tp 4 --enable-expert-parallel"))
     assert wishes.fixed == Fixed(4, 1, 1, None) and wishes.spread

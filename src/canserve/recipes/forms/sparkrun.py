@@ -89,8 +89,11 @@ def _from_defaults(tree: Mapping, known: Runtime, draft: Draft, account: Account
         words += [Said("--model", draft.model.line), draft.model]
     for key, node in defaults.entries if isinstance(defaults, Mapping) else ():
         flag = known.keys.get(key.text, f"--{key.text.replace('_', '-')}")
-        account.use("defaults", key.text)
-        words += _flag(flag, node, key.line)
+        if flag:
+            account.use("defaults", key.text)
+            words += _flag(flag, node, key.line)
+        else:
+            account.aside("defaults", key.text)
     around = Around(environment=draft.environment, image=draft.image)
     process(words, around, draft)
 
