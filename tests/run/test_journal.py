@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,29 @@ def test_what_cannot_be_used_says_so(tmp_path: Path) -> None:
     (tmp_path / "bad" / "journal.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(JournalError):
         Journal(tmp_path / "bad")
+
+
+def test_many_write_at_once_and_each_is_told_its_own(tmp_path: Path) -> None:
+    with journal(tmp_path) as kept:
+        kept.begin("r", "t", {})
+
+        def write(number: int) -> list[str]:
+            wrong = []
+            for turn in range(20):
+                mine = kept.step("r", "up", Step("claim", f"m{number}", (str(turn),), 0, "f"), "t")
+                kept.stepped(mine, "t", number, str(turn))
+                try:
+                    kept.begin("r" if turn % 2 else f"r{number}x{turn}", "t", {})
+                except JournalError as error:
+                    wrong.append(str(error))
+            return wrong
+
+        with ThreadPoolExecutor(16) as pool:
+            refused = list(pool.map(write, range(16)))
+        assert refused == [["there is a run r already"] * 10] * 16
+        steps = kept.steps("r")
+        assert len(steps) == 320 and len(kept.runs()) == 161
+        for number in range(16):
+            mine = [one for one in steps if one.machine == f"m{number}"]
+            assert [one.argv for one in mine] == [(str(turn),) for turn in range(20)]
+            assert {one.status for one in mine} == {number} and all(one.ended for one in mine)
