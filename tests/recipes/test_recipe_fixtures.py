@@ -309,3 +309,26 @@ def test_the_machine_that_an_export_is_for() -> None:
     for labels in ("{canserve.machine: spark-1}", "[canserve.machine=spark-1]"):
         compose = f"services: {{s: {{image: a/b, labels: {labels}, command: vllm serve m}}}}"
         assert read_recipe(compose, "c.yaml").commands[0].machine == "spark-1"
+
+
+PAGE = """\
+# Serve it
+Run `vllm serve not/this` like so:
+
+```python
+vllm serve("not this either")
+```
+
+1. As ever:
+
+   ```bash
+   vllm serve a/b \\
+     --port 8000
+   ```
+"""
+
+
+def test_a_page_is_read_by_its_blocks_of_commands() -> None:
+    recipe = read_recipe(PAGE, "README.md")
+    assert (recipe.form, recipe.flags, recipe.line_of("--port")) == ("command line", ("--port", "8000"), 12)
+    assert [str(command.model) for command in recipe.commands] == ["a/b"]

@@ -23,6 +23,9 @@ from canserve.subjects.recipe import Recipe
 
 COMMANDS = "command line"
 _YAML_NAMES = (".yaml", ".yml", ".json")
+_PAGES = (".md", ".markdown")
+_FENCE = re.compile(r"\s{0,12}(```+|~~~+)\s*([\w+-]*)")
+_SHELLS = frozenset({"", "bash", "sh", "shell", "console", "text", "zsh"})
 _UNIT_NAMES = (".service", ".container")
 _KEY = re.compile(r"""(?:["']?[A-Za-z_][\w .-]{0,60}["']?\s*:(?:\s|$)|---|\{)""")
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
@@ -51,6 +54,8 @@ def read_recipe(
 
 def _read(text: str, name: str, part: str | None, draft: Draft) -> None:
     lower = name.lower()
+    if lower.endswith(_PAGES):
+        text = _commands_of(text)
     if lower.endswith(_UNIT_NAMES) or units.is_unit(text):
         units.read(text, draft)
     elif lower.endswith(_YAML_NAMES) or _KEY.match(_first_line(text)):
@@ -92,6 +97,20 @@ def _comments(text: str, draft: Draft) -> None:
     """Comments may state a release."""
     for found in _COMMENT.finditer(text):
         draft.says(found[1], 1 + text.count("\n", 0, found.start(1)))
+
+
+def _commands_of(text: str) -> str:
+    """A page without anything but its blocks of commands, each line where it was."""
+    kept: list[str] = []
+    fence, commands = "", False
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if found is not None and (not fence or found[1].startswith(fence)):
+            fence, commands = ("", False) if fence else (found[1], found[2].lower() in _SHELLS)
+            kept.append("")
+        else:
+            kept.append(line if fence and commands else "")
+    return "\n".join(kept)
 
 
 def _first_line(text: str) -> str:
