@@ -17,7 +17,7 @@ from canserve.plan.plan import Plan
 from canserve.store.journal import Event, journal
 from canserve.verdict import Finding
 from loopback import free_port
-from made_plans import environment, made, refused, server, written
+from made_plans import environment, made, refused, server, told, written
 from operator_here import Here, within
 
 
@@ -79,13 +79,28 @@ def test_the_third_candidate_serves(here: Here, plans: Plans) -> None:
             up["run"]: "up",
         }
         assert {entry.told["story"] for entry in runs.values()} == {failing["run"]}
-    told = events(here, failing["run"])
-    assert [one.what for one in told if one.what not in ("cause", "phase")] == [
+    happened = events(here, failing["run"])
+    assert [one.what for one in happened if one.what not in ("cause", "phase")] == [
         "refused", "failed", "evidence", "up", "left-over",
     ]  # fmt: skip
     assert here.asked("status", up["run"])[1] == 0
     assert here.asked("down", up["run"])[1] == 0
     assert here.left() == set()
+    history = told_of(here, up["run"])
+    assert [(one["run"], one["state"]) for one in history["runs"]] == [
+        (failing["run"], "failed"), (up["run"], "down"),
+    ]  # fmt: skip
+    steps = [(one["run"], one["what"]) for one in history["happened"] if one["kind"] == "step"]
+    first, second = failing["run"], up["run"]
+    assert steps.index((first, "start")) < steps.index((first, "end")) < steps.index((second, "start"))
+    assert steps.index((second, "start")) < steps.index((second, "end"))
+    text = here.run_alone("history", up["run"]).stdout
+    assert "ValueError: no such model" in text and "no such class" in text and failing["evidence"] in text
+    assert [one["run"] for one in told_of(here)["runs"]] == [second, first]
+
+
+def told_of(here: Here, *run: str) -> dict[str, Any]:
+    return dict(told(here.run_alone("history", *run, "--format", "json").stdout))
 
 
 def test_the_same_build_is_not_tried_again_for_what_it_fails_by(here: Here, plans: Plans) -> None:

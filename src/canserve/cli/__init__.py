@@ -21,6 +21,7 @@ COMMANDS = (
     "logs",
     "adopt",
     "down",
+    "history",
     "distribute",
     "export",
     "verify",

@@ -51,12 +51,17 @@ PROMISES = {
         "ends what up started, and removes its containers, claims and logs; nothing else, and nothing with --dry-run",
         f"0 nothing is left, 1 something is, 3 a machine could not be asked, {FAILED}",
     ),
+    "history": Promise("the journal", NOTHING, PRINTED),
     "distribute": Promise(
         "ssh without a password and python3 on the machines; nothing is copied with --dry-run",
         "loads an image and writes weights on the machines",
         f"0 everything is there, 1 something is not, {FAILED}",
     ),
-    "export": Promise("a saved plan, or what plan needs", "nothing but the files that are written", f"0 written, 1 it cannot be exported, {FAILED}"),
+    "export": Promise(
+        "a saved plan, or a file that was exported; ssh to the machines where --accelerators is not said",
+        "nothing but the files below --out",
+        "0 written, 2 usage or what the form cannot say, 4 canserve itself failed",
+    ),
     "verify": Promise("an endpoint that can be reached", "nothing; requests are sent, which cost the server work", USUAL),
     "since": Promise("nothing; a model is read, from the network unless --offline", CACHE, f"0 some release serves it, 1 none does, 3 it could not be told, {FAILED}"),
     "matrix": Promise(NOTHING, NOTHING, f"0 printed, 1 the name is unknown, {FAILED}"),

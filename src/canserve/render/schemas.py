@@ -8,6 +8,7 @@ from canserve.api.tool_state import ToolState
 from canserve.render.candidates_shapes import CandidatesShape
 from canserve.render.diagnosis_shapes import DiagnoseShape
 from canserve.render.export_shapes import ExportShape
+from canserve.render.history import HistoryShape
 from canserve.render.plain import schema
 from canserve.render.plan_shapes import PlansShape
 from canserve.render.released_shapes import MatrixShape, SinceShape
@@ -24,6 +25,7 @@ SHAPES: dict[str, type] = {
     "up": UpShape,
     "status": StatusShape,
     "down": DownShape,
+    "history": HistoryShape,
     "distribute": DistributeShape,
     "export": ExportShape,
     "build": BuildShape,
