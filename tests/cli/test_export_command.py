@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from canserve.api.exporting import export
+from canserve.api.wished import UpWishes
+from canserve.render.export_structure import export_text
 from canserve.subjects.launch import Process
 from made_plans import environment, saved, server
 
@@ -42,6 +45,18 @@ def test_a_single_file_is_printed_and_notes_go_to_stderr(tmp_path: Path) -> None
     assert done.stderr.startswith("note: accelerators are not claimed")
     quiet = run("export", plan(tmp_path), "--to", "compose", "--accelerators", "nvidia", "--quiet")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
+
+
+def test_what_is_piped_on_is_exact_and_a_terminal_sees_no_control(tmp_path: Path) -> None:
+    argv = (*SERVE, "--text", "a\tb\x1b[31mred")
+    it = str(saved(tmp_path / "plan.json", [Process("local", (0,), argv)], build="/srv/venv"))
+    done = run("export", it, "--to", "shell", "--quiet")
+    assert "'a\tb\x1b[31mred'" in done.stdout
+    made = export(it, "shell", UpWishes())
+    (text,) = made.files.files.values()
+    assert done.stdout == text == export_text(made, (), terminal=False)
+    shown = export_text(made, (), terminal=True)
+    assert "\x1b" not in shown and "a\\tb\\x1b[31mred" in shown
 
 
 def test_files_are_written_and_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,4 +120,4 @@ def _rendered(made: Export, paths: tuple[str, ...], wanted: Wanted) -> str:
         from canserve.render.structure import to_json
 
         return to_json(export_output(made, paths))
-    return export_text(made, paths)
+    return export_text(made, paths, terminal=sys.stdout.isatty())

@@ -23,18 +23,20 @@ def export_output(made: Export, written: Sequence[str]) -> ExportShape:
     )
 
 
-def export_text(made: Export, written: Sequence[str]) -> str:
-    """Paths of what was written; else the file, or each under a line with its path."""
+def export_text(made: Export, written: Sequence[str], terminal: bool) -> str:
+    """Paths of what was written; else the file, or each under a line with its path.
+
+    ``terminal``: line by line, so that nothing in it moves a cursor; elsewhere to the byte, as it may be piped on.
+    """
     if written:
         return "".join(f"{visible(path, 4096)}\n" for path in written)
     files = made.files.files
     if len(files) == 1:
-        return _shown(next(iter(files.values())))
-    return "".join(f"# {visible(path)}\n{_shown(text)}\n" for path, text in files.items())
+        return _shown(next(iter(files.values())), terminal)
+    return "".join(f"# {visible(path)}\n{_shown(text, terminal)}\n" for path, text in files.items())
 
 
-def _shown(text: str) -> str:
-    """Line by line, so that nothing in it moves a terminal's cursor."""
-    return "".join(
-        f"{visible(line.replace(chr(9), '    '), 1 << 22)}\n" for line in text.removesuffix("\n").split("\n")
-    )
+def _shown(text: str, terminal: bool) -> str:
+    if not terminal:
+        return text
+    return "".join(f"{visible(line, 1 << 22)}\n" for line in text.removesuffix("\n").split("\n"))
