@@ -94,7 +94,7 @@ def _joining(scene: Scene) -> Stall:
         return Stall("store-waits", {"address": _at(scene)})
     says = "waits for the others while they join" if scene.phase == "connecting" else "has met the others"
     number = count_of(len(scene.stages), "rank")
-    return Stall("collective-stands", {"count": number, "says": says, "missing": ""})
+    return Stall("collective-stands", {"count": number, "says": says, "missing": _unended(scene)})
 
 
 def _whose(scene: Scene) -> str:
@@ -117,6 +117,13 @@ def _missing(scene: Scene) -> str:
     if not missing or len(here) >= scene.world:
         return ""
     return f"rank {', '.join(missing)} of {scene.world}"
+
+
+def _unended(scene: Scene) -> str:
+    """Ranks whose collective library began its set-up and did not end it, where others did; empty: not told."""
+    begun, ended = (set(scene.facts.get(name, ())) for name in ("begun", "ended"))
+    waiting = sorted(begun - ended, key=int)[:8]
+    return f"; NCCL did not end its set-up on rank {', '.join(waiting)}" if waiting and ended else ""
 
 
 def _elsewhere(scene: Scene) -> str | None:

@@ -15,8 +15,8 @@ FIRST, LAST = 1 << 20, 1 << 20
 """Bytes of a log that are kept for a diagnosis: its beginning, and its end."""
 LONGEST = 64 << 10
 _REFUSED = re.compile(r'HTTP/1\.[01]"? [45]\d\d\b')
-_FACTS = ("world", "address", "advertised", "placing")
-_VALUES = 16
+_FACTS = ("world", "address", "advertised", "placing", "begun", "ended")
+_VALUES = 64
 
 
 class Tracker:
