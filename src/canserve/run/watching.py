@@ -26,7 +26,7 @@ from canserve.subjects.progress import ANSWERED, READY, WORDS, Outlook, Sample, 
 
 EVERY = 1.0
 """Seconds between two looks."""
-LAST_WORDS = 2.0
+LAST_WORDS = 1.0
 """Seconds that the other ranks have to say why, once one has ended: the first of them to fail is the cause."""
 
 
