@@ -89,7 +89,7 @@ def test_an_operator_that_is_killed_leaves_a_run_that_comes_up_without_anybody(
     assert ana.ask("down", one["run"])[1] == 0
 
 
-@pytest.mark.parametrize("phase", SOME)
+@pytest.mark.parametrize("phase", ["joining", "ready"])
 def test_a_cable_that_is_pulled(ana: Operator, clean: Lab, phase: str) -> None:
     going = held_in(clean, ana, phase, *SOON)
     clean.wires.cut("fabric")
@@ -130,24 +130,21 @@ def test_a_second_operator_while_the_first_still_starts(ana: Operator, ben: Oper
 def test_a_port_that_is_taken_while_it_starts(ana: Operator, clean: Lab) -> None:
     """Free when it was looked at, taken when the engine binds it: the engine's own words."""
     going = held_in(clean, ana, "ready")
-    taken = clean.a.space.start("busybox", "nc", "-ll", "-p", "8123", "-e", "/bin/true")
+    listening = "busybox nc -ll -p 8123 -e /bin/true >/dev/null 2>&1 & echo $!"
+    number = clean.a.run("sh", "-c", listening).stdout.strip()
     time.sleep(0.5)
     for host in clean.hosts:
         let_go(host)
     up, code = going.said()
-    taken.kill()
-    taken.wait()
-    listening = [number for number, name in clean.a.processes().items() if name == "busybox"]
-    clean.a.run("kill", "-9", *map(str, listening), check=False)
+    clean.a.run("kill", "-9", number)
     assert (up["state"], code) == ("failed", 1), up
     assert "ddress already in use" in up["because"], up["because"]
 
 
-@pytest.mark.parametrize("host", ["spark-a", "spark-b"])
-def test_a_host_that_loses_power(ana: Operator, clean: Lab, host: str) -> None:
+def test_a_head_that_loses_power(ana: Operator, clean: Lab) -> None:
+    """Nobody says goodbye, and the other host is reached through it."""
     going = held_in(clean, ana, "weights", *SOON)
-    lost = clean.a if host == "spark-a" else clean.b
-    lost.power_off()
+    clean.a.power_off()
     up, code = going.said()
     assert up["state"] in ("failed", "stalled") and code == 1, up
     clean.heal()
