@@ -93,7 +93,7 @@ def command(**chosen: Any) -> int:
     suits, judged by the same checks; exit code 0 when some engine has one.
 
     A recipe gives MODEL, BUILD and flags where they are not named: a docker run, vllm serve or other server's line, a shell
-    script, a compose file, a recipe of sparkrun, spark-vllm-docker or vllm-project, a systemd unit, a Kubernetes
+    script, a page of Markdown, a compose file, a recipe of sparkrun, spark-vllm-docker or vllm-project, a systemd unit, a Kubernetes
     manifest. It is read and never executed; what is not understood or left open is told by line.
 
     \b
