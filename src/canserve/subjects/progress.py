@@ -102,12 +102,13 @@ class Sample:
     speaks: bool = True
     """Whether its log tells phases; one that only joins machines, or works for another, has none."""
 
+    lasting: Mapping[int, str] | None = None
+    """Below it: processes that live as long as it does, by number, with their titles; None: not all were seen."""
+
     @property
     def killed(self) -> bool:
         """Whether it was ended from outside: by the kernel for want of memory, or by somebody."""
         return self.alive is False and (self.code in _KILLED or self.state.startswith("killed"))
-    lasting: Mapping[int, str] | None = None
-    """Below it: processes that live as long as it does, by number, with their titles; None: not all were seen."""
 
 
 @dataclass(frozen=True, slots=True)
