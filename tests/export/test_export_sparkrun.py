@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import yaml
-from exported_cases import CASES, DOCKER, PAIR, exported
 
 from canserve.plan.export.exported import ExportError
 from canserve.plan.export.forms import written
 from canserve.subjects.launch import Process
+from exported_cases import CASES, DOCKER, PAIR, exported
 
 KEYS = {
-    "recipe_version", "name", "description", "model", "runtime", "min_nodes", "max_nodes", "container", "defaults",
+    "recipe_version", "description", "model", "runtime", "min_nodes", "max_nodes", "container", "defaults",
     "env", "command", "executor_config",
 }  # fmt: skip
 """Of those that sparkrun 0.4.2 knows (core/recipe.py, _KNOWN_KEYS), the ones that are written."""
@@ -53,9 +53,11 @@ def test_addresses_and_ranks_are_sparkruns(name: str) -> None:
 
 def test_everything_else_of_the_command_stays() -> None:
     server = next(one for one in CASES["ray"].start.processes if one.ranks)
-    assert shlex.split(recipe("ray")["command"]) == list(server.argv)
-    own = shlex.split(recipe("own")["command"])
-    assert own == ["vllm", "serve", "org/Model-1.5B", "--tensor-parallel-size", "2"]
+    model = CASES["ray"].model
+    assert shlex.split(recipe("ray")["command"].replace("{model}", model)) == list(server.argv)
+    assert recipe("own")["command"] == "vllm serve {model} --tensor-parallel-size 2"
+    assert "HF_HOME" not in recipe("ray").get("env", {})
+    assert any("HF_HOME" in note for note in written(CASES["ray"], "sparkrun").notes)
 
 
 def test_braces_that_sparkrun_would_fill_in_are_refused() -> None:

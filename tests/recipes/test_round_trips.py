@@ -83,7 +83,10 @@ def test_every_exported_file_is_the_plan_again(name: str, form: str, tmp_path: P
 def test_an_edited_file_is_not_taken_for_the_plan(tmp_path: Path) -> None:
     for form in FORMS:
         for path in put_down(written(CASES["ray"], form).files, tmp_path / form):
-            path.write_text(path.read_text().replace("engine/serve:1", "engine/serve:2"))
+            head, mark, rest = path.read_text().partition("canserve-plan:")
+            plan, _, body = rest.partition("\n")
+            body = body.replace("engine/serve:1", "engine/serve:2")
+            path.write_text(f"{head}{mark}{plan}\n{body}")
             with pytest.raises(SpecError, match=f"{path.name} was edited"):
                 candidate_plans(str(path), UpWishes(), Options())
 

@@ -14,7 +14,7 @@ from canserve.commands.contained import LIMITS, SHARED_MEMORY, Contained, contai
 from canserve.engines import ray
 from canserve.engines.listening import listens
 from canserve.plan.export.compose import image_of
-from canserve.plan.export.exported import Exported, ExportError, Files, heading, plain, slug
+from canserve.plan.export.exported import Exported, ExportError, Files, heading, plain
 from canserve.plan.export.yaml_text import yaml_text
 from canserve.plan.steps.starting import endpoint
 from canserve.rules.exports import Runtime, sparkrun
@@ -22,6 +22,8 @@ from canserve.subjects.deployment import Deployment, Mount
 from canserve.subjects.launch import Host
 
 NAME = "recipe.yaml"
+_CACHE = "HF_HOME"
+"""sparkrun mounts a cache of its own there."""
 _PLACEHOLDER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}|\{\{")
 
 
@@ -38,10 +40,10 @@ def write(it: Exported) -> Files:
     held = [contained(one, image, number) for number in range(len(one.processes))]
     server = _server(one)
     kept, dropped = _environment(it, held)
+    model = it.model if shlex.quote(it.model) == it.model else None
     notes = tuple(_notes(one, runtime, dropped))
     recipe: dict[str, Any] = {
         "recipe_version": "2",
-        "name": slug(it),
         "description": plain(f"{it.model} with {it.build}"),
         "model": it.model,
         "runtime": runtime.name,
@@ -50,7 +52,7 @@ def write(it: Exported) -> Files:
         "container": image.name,
         "defaults": _defaults(it, one),
         **({"env": kept} if kept else {}),
-        "command": _command(held[server], runtime, _placeholders(it)),
+        "command": _command(held[server], runtime, _placeholders(it), model),
         "executor_config": _executor(one.given.mounts),
     }
     return Files({NAME: yaml_text(heading(it, "sparkrun", notes), [recipe])}, notes)
@@ -66,7 +68,8 @@ def _server(it: Deployment) -> int:
     return next(found, len(it.processes) - 1)
 
 
-def _command(it: Contained, runtime: Runtime, addresses: Sequence[str]) -> str:
+def _command(it: Contained, runtime: Runtime, addresses: Sequence[str], model: str | None) -> str:
+    """``model``: a word that stands for sparkrun's own, which it may have brought elsewhere."""
     words = list(_without((it.entrypoint, *it.words), runtime.drops))
     for word in words:
         if unknown := [name for name in addresses if name in word]:
@@ -77,7 +80,7 @@ def _command(it: Contained, runtime: Runtime, addresses: Sequence[str]) -> str:
             raise ExportError(
                 f"sparkrun takes {word!r:.60} for a placeholder of its own", "export to compose or shell"
             )
-    return shlex.join(words)
+    return " ".join("{model}" if word == model else shlex.quote(word) for word in words)
 
 
 def _without(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
@@ -113,7 +116,7 @@ def _environment(it: Exported, held: Sequence[Contained]) -> tuple[dict[str, str
     for name in names:
         values = {one.environment[name] for one in held if name in one.environment}
         value = next(iter(values))
-        same = len(values) == 1 and not any(address in value for address in addresses)
+        same = len(values) == 1 and name != _CACHE and not any(address in value for address in addresses)
         if same:
             kept[name] = value
         else:
@@ -150,7 +153,7 @@ def _notes(one: Deployment, runtime: Runtime, dropped: Sequence[str]) -> Iterato
         flags = f" ({', '.join(runtime.drops)})" if runtime.drops else ""
         yield f"addresses and ranks are set by sparkrun{flags}"
     if dropped:
-        yield f"differ between machines or hold their addresses, and are left to sparkrun: {', '.join(dropped)}"
+        yield f"set by sparkrun, or different on each machine: {', '.join(dropped)}"
     if any(site.devices != tuple(range(len(site.devices))) for site in one.sites):
         yield "which accelerators of a machine are used is chosen by sparkrun"
     secret = (*one.given.secrets, *one.given.secret_files)
