@@ -8,18 +8,15 @@ from real.conftest import TAUGHT_LITTLE, Operator
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.xdist_group("real engines")]
 BUILD = "/mnt/vllm"
+VARIABLES = (
+    *("VLLM_CPU_CI_ENV=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1"),
+    *("VLLM_NO_USAGE_STATS=1", "RAY_USAGE_STATS_ENABLED=0"),
+    "TORCHDYNAMO_DISABLE=1",  # else small functions are compiled by g++ with the first request: a minute and more
+)
 ARGS = (
     *("--context", "1024", "-e", "dtype=bfloat16", "-e", "enforce_eager=true"),
     *("-e", "kv_cache_memory_bytes=134217728", "--wait", "800"),
-    *(
-        "--env",
-        "VLLM_CPU_CI_ENV=1",
-        "--env",
-        "VLLM_CPU_OMP_THREADS_BIND=nobind",
-        "--env",
-        "OMP_NUM_THREADS=1",
-    ),
-    *("--env", "HF_HUB_OFFLINE=1", "--env", "VLLM_NO_USAGE_STATS=1", "--env", "RAY_USAGE_STATS_ENABLED=0"),
+    *(word for each in VARIABLES for word in ("--env", each)),
 )
 
 
