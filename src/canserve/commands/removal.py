@@ -20,12 +20,15 @@ _FIND = (
     'sleep 0.2; done; [ -z "$found" ]; }; '
 )
 assert f"{VARIABLE}=$0." in _FIND
+# What they map of /dev/shm, by inode: a semaphore is made under another name than the one it gets.
 _END = (
     'grace=$1; ours; [ -n "$found" ] || exit 0; '
-    'shm=$(for p in $found; do grep -ho "/dev/shm/[^ ]*" "/proc/$p/maps"; done 2>/dev/null | sort -u); '
+    'held=" $(for p in $found; do sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* \\([0-9]*\\) */dev/shm/.*|\\1|p" "/proc/$p/maps"; '
+    'done 2>/dev/null | sort -u | tr "\\n" " ")"; '
     'end TERM "$grace" || end KILL 5; '
     '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
-    'for f in $shm; do grep -qsF "$f" /proc/[0-9]*/maps || rm -f -- "$f"; done'
+    '[ "$held" = " " ] || for f in /dev/shm/* /dev/shm/.[!.]*; do i=$(ls -di -- "$f" 2>/dev/null) || continue; i=${i% "$f"}; '
+    'i=${i##* }; case $held in *" $i "*) grep -qs " $i  */dev/shm/" /proc/[0-9]*/maps || rm -f -- "$f";; esac; done'
 )
 _CONTAINERS = (
     'c=$("$0" ps -a -q --filter "label=$1") || exit; '

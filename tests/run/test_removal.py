@@ -1,0 +1,62 @@
+"""Ending the processes of a run on this machine: what they held of shared memory goes with them, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from canserve.commands import removal
+from canserve.commands.serving import VARIABLE
+
+HOLDER = """
+import _multiprocessing, mmap, os, sys, time
+name = sys.argv[1]
+lock = _multiprocessing.SemLock(1, 1, 1, f"/mp-{name}", False)  # glibc makes it under a passing name
+handle = os.open(f"/dev/shm/psm-{name}", os.O_CREAT | os.O_RDWR)
+os.ftruncate(handle, 4096)
+held = mmap.mmap(handle, 4096)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def holder(name: str, run: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, name], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, VARIABLE: f"{run}."},
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+def files(name: str) -> list[Path]:
+    return [Path(f"/dev/shm/sem.mp-{name}"), Path(f"/dev/shm/psm-{name}")]
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    made = f"canserve-{os.getpid()}"
+    yield made
+    for path in (*files(made), *files(f"{made}-other")):
+        path.unlink(missing_ok=True)
+
+
+def test_semaphores_and_memory_go_with_the_processes_of_a_run(name: str) -> None:
+    ours, other = holder(name, f"{os.getpid()}a"), holder(f"{name}-other", f"{os.getpid()}b")
+    try:
+        assert all(path.exists() for path in (*files(name), *files(f"{name}-other")))
+        subprocess.run(removal.processes(f"{os.getpid()}a"), check=True, timeout=300)
+        assert ours.wait(60) != 0
+        assert not any(path.exists() for path in files(name))
+        assert other.poll() is None and all(path.exists() for path in files(f"{name}-other"))
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
