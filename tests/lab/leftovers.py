@@ -146,7 +146,7 @@ _THERE = r"""docker ps -a --format 'container {{.Names}} of {{.Image}}'
 docker volume ls -q | sed 's/^/volume /'
 ls -A /dev/shm | sed 's/^/shared memory /'
 ls -d /var/tmp/canserve/* 2>/dev/null | grep -v /audit- | sed 's/^/kept /'
-find /home/*/.cache/canserve /tmp /var/tmp -name '*.part' -o -name '.canserve-incoming' 2>/dev/null | sed 's/^/half a file /'
+find ~spark/.cache/canserve /tmp /var/tmp -name '*.part' -o -name '.canserve-incoming' 2>/dev/null | sed 's/^/half a file /'
 sed -n 's/^ *[0-9]*: [0-9A-F]*:\([0-9A-F]*\) [0-9A-F]*:0000 0A.*/listens on \1/p' /proc/net/tcp /proc/net/tcp6
 :"""
 

@@ -20,9 +20,9 @@ from canserve.cli.up import state_option
 @format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Take over a deployment that another operator started, into the journal of this machine.
+    """Take over a deployment that somebody else started.
 
-    What runs is not touched. From then on `canserve status`, `logs`, `verify` and `down` find it here without --on;
+    It comes into the journal of this machine; what runs is not touched. From then on `canserve status`, `logs`, `verify` and `down` find it here without --on;
     every machine notes who took it over. RUN may be left out where there is one.
 
     \b

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @offline_option
 @quiet_option
 def command(**chosen: Any) -> int:
-    """Check every recipe of a repository, each as `canserve check --recipe` does it.
+    """Check every recipe of a repository.
 
-    FILE is one recipe; below DIR, all files are looked at that may be one (.yaml, .yml, .sh, .env, .service,
+    Each as `canserve check --recipe` does it. FILE is one recipe; below DIR, all files are looked at that may be one (.yaml, .yml, .sh, .env, .service,
     .container). What starts no engine is passed over. Recipes are read and never executed.
 
     \b
