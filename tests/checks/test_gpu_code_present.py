@@ -183,9 +183,7 @@ def test_which_checks_ask_what_accelerators_need() -> None:
 
 @pytest.mark.parametrize("check", ASKS_OF_ACCELERATORS, ids=lambda check: str(check.name))
 def test_a_build_for_processors_on_a_machine_without_accelerators(check: Check) -> None:
-    none = Missing(
-        Cause.UNAVAILABLE, "box has no accelerator", seen("gpus"), "name a machine that has one"
-    )
+    none = Missing(Cause.UNAVAILABLE, "box has no accelerator", seen("gpus"), "name a machine that has one")
     bare = machine(gpus=0, vendor=none, capability=none)
     torch: Fact[str | None] = Known("2.13.0+cpu", seen("torch"))
 

@@ -34,7 +34,8 @@ class RunningShape:
     exit: int | None
     state: str
     phases: Annotated[
-        tuple[str, ...], "How far each of its ranks has come, as its log says; empty: it does not, or was not asked."
+        tuple[str, ...],
+        "How far each of its ranks has come, as its log says; empty: it does not, or was not asked.",
     ]
     last_line: str
 
