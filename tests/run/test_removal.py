@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +62,26 @@ def test_semaphores_and_memory_go_with_the_processes_of_a_run(name: str) -> None
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
+
+
+SLOW = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (time.sleep(2), sys.exit(0))); time.sleep(1000)"
+LEADER = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {SLOW!r}], env={{}}).pid, flush=True); sys.stdin.read()"
+
+
+def test_who_ends_later_than_those_that_are_known_by_their_environment() -> None:
+    """As workers that wrote a title over theirs, and take their time after the server has gone."""
+    run = f"{os.getpid()}c"
+    leader = subprocess.Popen(
+        [sys.executable, "-c", LEADER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, VARIABLE: f"{run}."},
+    )  # fmt: skip
+    assert leader.stdin is not None and leader.stdout is not None
+    child = int(leader.stdout.readline())
+    time.sleep(0.5)  # its handler is set
+    waiting = threading.Thread(target=leader.wait)  # else it stays a zombie, which nobody waits for
+    waiting.start()
+    subprocess.run(removal.processes(run), check=True, timeout=300)
+    waiting.join(60)
+    assert not Path(f"/proc/{child}/maps").exists() or not Path(f"/proc/{child}/maps").read_text()
+    leader.stdin.close()
+    leader.stdout.close()

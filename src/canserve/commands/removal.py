@@ -9,10 +9,12 @@ GRACE = 20
 
 # The processes of a run: whoever has its name in the environment, and everybody in the sessions of those, as
 # programs that set their title write over their environment. $0: the run; zombies hold nothing and are left out.
+# A session counts to the end: those whose environment said so may be gone before the others.
 # Each is asked once, those too that were born meanwhile: a second signal makes some servers drop everything.
 _FIND = (
-    'ours() { sessions=" "; for f in $(grep -lsF "CANSERVE_RUN=$0." /proc/[0-9]*/environ); do s=; '
-    '{ read -r s <"${f%/environ}/stat"; } 2>/dev/null || continue; set -- ${s##*) }; sessions="$sessions$4 "; done; '
+    'sessions=" "; ours() { for f in $(grep -lsF "CANSERVE_RUN=$0." /proc/[0-9]*/environ); do s=; '
+    '{ read -r s <"${f%/environ}/stat"; } 2>/dev/null || continue; set -- ${s##*) }; '
+    'case $sessions in *" $4 "*) ;; *) sessions="$sessions$4 ";; esac; done; '
     'found=; for f in /proc/[0-9]*/stat; do s=; { read -r s <"$f"; } 2>/dev/null || continue; set -- ${s##*) }; '
     'case $sessions in *" $4 "*) [ "$1" = Z ] || { p=${f#/proc/}; found="$found ${p%/stat}"; };; esac; done; }; '
     'end() { told=" "; late=$(($(date +%s) + $2)); while ours; [ -n "$found" ] && [ "$(date +%s)" -le "$late" ]; do '
