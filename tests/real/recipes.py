@@ -8,8 +8,10 @@ from real.environments import Recipe
 
 SCHEMAS = """
 if not _has_ops():  # the library beside it is for CUDA and does not load
+    from torch import library as _library
+
     for _name in ("nms", "qnms"):
-        torch.library.define(f"torchvision::{_name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        _library.define(f"torchvision::{_name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 """
 """What torchvision's Python part registers shapes for, declared: it is imported then; the operators themselves stay missing."""
 PLATFORM = """\
