@@ -13,12 +13,12 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from exported_cases import CASES
 
 from canserve.commands import serving
 from canserve.plan.export.exported import Exported, ExportError
 from canserve.plan.export.forms import written
 from canserve.subjects.deployment import Image
+from exported_cases import CASES
 
 SPECIFICATION = json.loads(
     (files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json").read_text()

@@ -13,13 +13,13 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 from custom_resources import LEADER_WORKER_SET, RAY_CLUSTER
-from exported_cases import CASES, DOCKER, PAIR, exported
 
 from canserve.commands.contained import contained
 from canserve.plan.export.exported import Exported, ExportError, slug
 from canserve.plan.export.forms import written
 from canserve.subjects.deployment import Image, Site
 from canserve.subjects.launch import Process
+from exported_cases import CASES, DOCKER, PAIR, exported
 
 GROUPED = [name for name, case in CASES.items() if isinstance(case.where, Image)]
 RELEASES = ("1.33", kubernetes_validate.latest_version())

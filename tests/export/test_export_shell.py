@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from exported_cases import CASES, HOSTILE, exported
 
 from canserve.commands.serving import VARIABLE
 from canserve.plan.export.exported import Exported
@@ -22,6 +21,7 @@ from canserve.plan.export.forms import written
 from canserve.plan.steps.starting import starting
 from canserve.subjects.deployment import Folder, Site
 from canserve.subjects.launch import Process
+from exported_cases import CASES, HOSTILE, exported
 from loopback import free_port
 from made_plans import environment
 

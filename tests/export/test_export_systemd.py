@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from exported_cases import CASES, HOSTILE
 from test_export_shell import listens, made
 
 from canserve.commands import serving
@@ -22,6 +21,7 @@ from canserve.engines import ray
 from canserve.plan.export.exported import Exported
 from canserve.plan.export.forms import written
 from canserve.subjects.deployment import Folder
+from exported_cases import CASES, HOSTILE
 
 
 def units(it: Exported) -> Iterator[tuple[str, str]]:

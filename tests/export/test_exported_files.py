@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from exported_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from canserve.plan.export.carrying import read
 from canserve.plan.export.exported import Exported, ExportError, carried, folders, slug
 from canserve.plan.export.forms import CLUSTERED, FORMS, written
 from canserve.subjects.deployment import Folder, Site
+from exported_cases import CASES
 
 PAIRS = [(name, form) for name, form in product(CASES, FORMS)]
 

@@ -11,7 +11,6 @@ import plan_reports
 import pytest
 import reports
 from jsonschema import Draft7Validator
-from published import schema
 from test_verify_page import report as verified
 
 from canserve.api.recipes_checked import RecipeReport, check_recipes, worst_of
@@ -19,6 +18,7 @@ from canserve.render.junit import check_junit, plans_junit, verify_junit
 from canserve.render.page import Look
 from canserve.render.recipes_reports import recipes_junit, recipes_markdown, recipes_sarif, recipes_text
 from canserve.render.sarif import check_sarif
+from published import schema
 
 EVERY = reports.report(
     reports.no_report(), reports.yes_report(), reports.unknown_report(), reports.unread_report(),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, chromium, opened, violations
 from playwright.sync_api import Browser, Page
 
+from browser import DESKTOP, PHONE, chromium, opened, violations
 from canserve.index.matrix import Matrix
 from canserve.index.runs import Column, Release, Run
 from canserve.render.matrix_page import matrix_page
