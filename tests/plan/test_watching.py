@@ -124,16 +124,22 @@ def test_a_machine_that_is_lost_is_waited_for_but_not_as_long_as_its_phase_may_t
 
 def test_a_process_that_ended_and_a_worker_that_is_gone() -> None:
     it = watch()
-    assert it.observe([sample(0, "loading", lasting={7: "W"})], 0).ended == ()
-    assert it.observe([sample(0, "loading", lasting={})], 1).ended == (), "one look is no proof"
-    (gone,) = it.observe([sample(0, "loading", lasting={})], 2).ended
+    assert it.observe([sample(0, "loading", lasting={7: "W", 8: "W"})], 0).ended == ()
+    assert it.observe([sample(0, "loading", lasting={7: "W"})], 1).ended == ()
+    assert it.observe([sample(0, "loading", lasting={})], 2).ended == (), "one look is no proof"
+    (gone,) = it.observe([sample(0, "loading", lasting={})], 3).ended
     assert "lost W (process 7)" in gone.state
+    it = watch()
+    brief = [{7: "W"}, {7: "W", 8: "W"}, {7: "W"}, {7: "W"}, {7: "W", 9: "W"}, {7: "W"}]
+    seen = [it.observe([sample(0, "loading", lasting=each)], at).ended for at, each in enumerate(brief)]
+    assert not any(seen), "what is there at one look only was not to last"
     assert (
         watch().observe([sample(0, "loading", alive=False, state="exited with 1")], 0).ended[0].state
         == "exited with 1"
     )
     it = watch()
     it.observe([sample(0, lasting={7: "W"})], 0)
+    it.observe([sample(0, lasting={7: "W"})], 0.5)
     assert all(it.observe([sample(0, lasting=None)], at).ended == () for at in range(1, 9)), (
         "not seen is not gone"
     )

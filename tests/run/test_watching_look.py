@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from canserve.api.diagnosing import shipped_matcher
 from canserve.commands import watching
 from canserve.probes.logs.tracking import FIRST, LAST, Tracker
-from canserve.run.watching_kernel import counters, trees
+from canserve.run.watching_kernel import counters, lasting, trees
 from canserve.run.watching_look import Log, fresh
 from canserve.run.watching_sockets import understood
 from canserve.subjects.progress import Counters
@@ -105,6 +105,16 @@ def test_only_connections_of_the_deployments_own_are_told() -> None:
     syn, established = understood("b", answer(table))
     assert (syn.state, syn.local, syn.peer) == ("SYN-SENT", "10.0.0.2:4000", "10.0.0.1:29501")
     assert (established.state, established.peer) == ("ESTAB", "10.0.0.1:29501")
+
+
+def test_what_a_process_that_is_to_last_starts_need_not_last() -> None:
+    rows = ("40 1 S python3", "41 40 S sglang::schedul", "42 41 R sglang::schedul", "43 40 Z sglang::schedul")
+    text = "".join(
+        f"0 {pid} - - - - {parent} {state} 250 1000 7 {name}\n"
+        for pid, parent, state, name in (row.split() for row in rows)
+    )
+    (below,) = trees(Look("m", "", "", {"tree": answer(text)})).values()
+    assert lasting(below, shipped_matcher().lasts) == {41: "sglang::schedul"}
 
 
 def test_a_log_is_kept_at_its_ends_and_its_bars_are_seen_while_they_are_drawn() -> None:

@@ -35,7 +35,9 @@ class _Known:
     at: float = 0.0
     lost: float | None = None
     lasting: Mapping[int, str] = field(default_factory=dict)
-    """Those below it that are to last, as the last look that saw them all found them."""
+    """Those below it that are to last, and were there at two looks in a row."""
+    recent: frozenset[int] = frozenset()
+    """Those at the last look that saw them all."""
     missed: frozenset[int] = frozenset()
     """Of these: not there at the last look."""
 
@@ -128,7 +130,8 @@ class Watch:
             number = min(died)
             return replace(sample, alive=False, state=f"lost {known.lasting[number]} (process {number})")
         known.missed = gone
-        known.lasting = {**known.lasting, **sample.lasting}
+        known.lasting = {**known.lasting, **{n: t for n, t in sample.lasting.items() if n in known.recent}}
+        known.recent = frozenset(sample.lasting)
         return None
 
     def _standstill(self, samples: Sequence[Sample], at: float) -> Standstill | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from canserve.commands import watching
@@ -23,6 +23,7 @@ class Counted:
     """One process of the kernel."""
 
     pid: int
+    parent: int
     read: int | None
     written: int | None
     state: str
@@ -80,7 +81,7 @@ class _Reading:
             ) == 3 and all(word.isdecimal() for word in (number, pid, parent, *counts)):
                 ticks, resident, faults = map(int, counts)
                 one = Counted(
-                    int(pid), _most(chars, blocks), _most(out, stored), state, ticks / self.clock,
+                    int(pid), int(parent), _most(chars, blocks), _most(out, stored), state, ticks / self.clock,
                     resident * self.page, faults, name,
                 )  # fmt: skip
                 self.lines.setdefault(int(number), []).append(one)
@@ -96,6 +97,16 @@ def whole(look: Look) -> bool:
     """Whether every process was listed."""
     found = look.section("tree")
     return isinstance(found, Answer) and found.whole and found.out.count(b"\n") < watching.MOST_PROCESSES
+
+
+def lasting(below: Below, lasts: Callable[[str], bool]) -> Mapping[int, str]:
+    """Those whose titles say that they are to last, without what these start: a child has its parent's title at first."""
+    titles = {line.pid: line.name for line in below.lines}
+    return {
+        line.pid: line.name
+        for line in below.lines
+        if line.state != "Z" and lasts(line.name) and titles.get(line.parent) != line.name
+    }
 
 
 def counters(below: Below, cluster: bool, accelerator: int | None) -> Counters | None:

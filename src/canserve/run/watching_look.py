@@ -15,7 +15,7 @@ from canserve.probes.live import Way, asked
 from canserve.probes.logs.matching import Matcher
 from canserve.probes.logs.tracking import Tracker
 from canserve.run.looking import WIDTH, Question, sections_of, understood
-from canserve.run.watching_kernel import Below, accelerators, counters, trees, whole
+from canserve.run.watching_kernel import Below, accelerators, counters, lasting, trees, whole
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import PROCESS, Deployment, Folder, Seen
 from canserve.subjects.progress import Sample
@@ -161,17 +161,10 @@ class Eyes:
         held = accelerators(look) if process.ranks else None
         seen_there = "tree" in look.answers
         counted = counters(below, ray.starts(process.argv), held) if seen_there else None
-        lasting = self._lasting(below) if counted is not None and whole(look) else None
+        last = lasting(below, self._matcher.lasts) if counted is not None and whole(look) else None
         return replace(
-            sample, alive=running.alive, state=state, code=running.exit, counters=counted, lasting=lasting
+            sample, alive=running.alive, state=state, code=running.exit, counters=counted, lasting=last
         )
-
-    def _lasting(self, below: Below) -> Mapping[int, str]:
-        return {
-            line.pid: line.name
-            for line in below.lines
-            if line.state != "Z" and self._matcher.lasts(line.name)
-        }
 
     def _answered(self, looks: Mapping[str, Look]) -> bool | None:
         if self.endpoint is None or self.endpoint[0] not in looks:
