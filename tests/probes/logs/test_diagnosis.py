@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from deployment import diagnosed
 
+from canserve.subjects.diagnosis import Diagnosis
+
 START = "(APIServer pid=1) INFO 11-30 04:27:09 [a.py:1] vLLM API server version 0.17.1\n"
 ENGINE = "(EngineCore_DP0 pid=2) "
 WORKER = "(Worker_TP0 pid=3) "
@@ -201,6 +203,19 @@ def test_an_address_that_is_ones_own_is_wrong_at_once() -> None:
     assert diagnosed(log=START + FILLER + line.format("127.0.0.1", 2)).name == "loopback-in-a-group-of-nodes"
     assert diagnosed(log=START + FILLER + line.format("127.0.0.1", 1)).kind is None
     assert diagnosed(log=START + FILLER + line.format("10.0.0.1", 2)).kind is None
+
+
+def test_what_would_stand_is_not_what_ended_it() -> None:
+    line = "INFO 11-30 04:27:12 [m.py:1] DP group leader: node_rank=0, master_addr=10.0.0.1, mq_connect_ip=127.0.0.1 "
+    line += "(local), world_size=2, local_world_size=1\n"
+
+    def ended(error: str) -> Diagnosis:
+        return diagnosed(log=START + FILLER + WORKER + line + FAILED.replace("CAUSE", error))
+
+    unknown = ended("FrobnicationError: no program lscpu here")
+    assert unknown.kind is None and unknown.cause is not None and "lscpu" in unknown.cause.text
+    for waiting in ("TimeoutError: the handshake timed out", "FrobnicationError: Connection closed by peer"):
+        assert ended(waiting).name == "loopback-in-a-group-of-nodes", waiting
 
 
 def test_ranks_whose_set_up_did_not_end_are_what_to_look_at() -> None:

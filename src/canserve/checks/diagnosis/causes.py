@@ -7,6 +7,7 @@ same moment the one of the innermost process.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from canserve.checks.diagnosis.log import Event, Moment, Reading
 READY = ("ready", "serving")
 SERVED = "served-but-wrong"
 """The kind of failures of a server that goes on answering."""
+_WAITING = re.compile(
+    r"(?i)time[d ]*-?out|refused|closed|reset by peer|not (?:respond|answer)|unreachable|disconnect"
+)
 _FRAGMENT = 10
 """Lines; as many may have been pasted out of a log."""
 
@@ -52,6 +56,9 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     events = sorted(_standing(readings, order), key=_moment)
     of = {role: [each for each in events if each.role == role] for role in _ROLES}
     fatal = [each for each in of["cause"] if not _mild(each)]
+    if any(each.role == "unknown" and not _mild(each) and not _of_waiting(each) for each in events):
+        # What is told in passing will make it stand; what ended it is the error that no rule knows.
+        fatal = [each for each in fatal if not each.event.line.mild]
     mild = [each for each in of["cause"] if _mild(each)]
     loose = [each for each in [*of["symptom"], *of["unknown"]] if not _mild(each)]
     ended = bool(fatal or loose or of["consequence"]) or is_fragment(readings, [*mild, *of["symptom"]])
@@ -62,6 +69,11 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     others = tuple(each for each in [*fatal, *of["symptom"]] if not _mild(each) and not _same(each, cause))
     behind = [*of["consequence"], *(each for each in of["unknown"] if each is not cause)]
     return Verdict(cause, tuple(sorted(behind, key=_moment)), _distinct(others), tuple(of["remark"]))
+
+
+def _of_waiting(found: Found) -> bool:
+    """Whether an exception only says that somebody else did not answer."""
+    return _WAITING.search(found.event.line.text) is not None
 
 
 def _mild(found: Found) -> bool:
