@@ -302,6 +302,21 @@ def test_a_rank_that_ends_is_seen_with_its_own_error(start: Start) -> None:
     assert found.kind == "memory" and found.fix and found.because
 
 
+def test_a_peer_that_is_seen_to_end_first_does_not_hide_why(start: Start) -> None:
+    line = "(Worker pid=3) ERROR 11-30 04:28:09 [m.py:870] {}"
+    peer = line.format(
+        "RuntimeError: [gloo/transport/tcp/pair.cc:538] Connection closed by peer [10.77.1.2]:29501"
+    )
+    own = line.format("OSError: [Errno 98] Address already in use: ('0.0.0.0', 8123)")
+    start.begin(
+        [*said(*ENGINE, joining(0, 2)), "wait 5", *said(own), "wait 2", "exit 1"],
+        [*said(*ENGINE, joining(1, 2)), "wait 3", *said(peer), "exit 1"],
+    )
+    found = start.outcome()
+    assert found.state == "failed" and "Address already in use" in found.why, found
+    assert found.why.startswith("local: process 0 "), found
+
+
 def test_a_worker_that_is_killed_is_seen_though_its_parent_lives(start: Start) -> None:
     start.begin([*said(*ENGINE), "child VLLM::Worker_TP0", *said(joining())])
     killed = list[float]()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from canserve.checks.diagnosis.causes import of_another
 from canserve.checks.diagnosis.judge import filled
 from canserve.checks.diagnosis.log import Reading
 from canserve.checks.diagnosis.stalls import Stall, named
@@ -28,7 +29,8 @@ EVERY = 1.0
 """Seconds between two looks."""
 LAST_WORDS = 1.0
 """Seconds that the other ranks have to say why, once one has ended: the first of them to fail is the cause."""
-
+ECHOES = 4
+"""Looks that are waited for where all that is said is that a peer is gone."""
 
 Judge = Callable[[Sequence[Reading]], Diagnosis]
 """From logs to the first cause."""
@@ -129,11 +131,14 @@ class _Watching:
 
     def _failed(self, outlook: Outlook) -> Outcome:
         """A process has ended. What it said itself goes before what others say of it."""
-        sight = None if self._it.stop.event.wait(LAST_WORDS) else self._eyes.look()
-        samples = () if sight is None else sight.samples
-        ended = [one for one in samples if one.seen and one.alive is False] or list(outlook.ended)
-        first, found = self._first(ended)
-        how, _, last = first.state.partition(": ")
+        for _ in range(ECHOES):  # a peer may be seen to end before the one that it lost
+            sight = None if self._it.stop.event.wait(LAST_WORDS) else self._eyes.look()
+            samples = () if sight is None else sight.samples
+            ended = [one for one in samples if one.seen and one.alive is False] or list(outlook.ended)
+            first, found = self._first(ended, samples)
+            if sight is None or not _echo(found):
+                break
+        how, _, last = ("failed", "", "") if first.alive else first.state.partition(": ")
         line = last if found.cause is None else found.cause.text
         why = f"{first.machine}: process {first.process} {how}" + (f": {line}" if line else "")
         return Outcome(
@@ -142,19 +147,22 @@ class _Watching:
             "" if found.cause is None else found.because, found.fix,
         )  # fmt: skip
 
-    def _first(self, ended: Sequence[Sample]) -> tuple[Sample, Diagnosis]:
+    def _first(self, ended: Sequence[Sample], every: Sequence[Sample]) -> tuple[Sample, Diagnosis]:
         """Whose end the others followed, and its first error: of what was killed from outside, no word of another's."""
         killed = next((one for one in ended if one.killed), None)
         if killed is not None:
             return killed, self._judge([self._reading(killed.process)])
         found = self._cause(ended)
         told = "" if found.cause is None else found.cause.file
-        return next((one for one in ended if self._name(one.process) == told), ended[0]), found
+        return next((one for one in (*ended, *every) if self._name(one.process) == told), ended[0]), found
 
     def _cause(self, ended: Sequence[Sample]) -> Diagnosis:
-        """The first error of what ended, from its own log; where that has none, of all of them together."""
+        """The first error of what ended, from its own log; where that tells of a peer alone, of all of them together."""
         own = self._judge([self._reading(sample.process) for sample in ended])
-        return own if own.cause is not None else self._judge([self._reading(one) for one in self._eyes.logs])
+        if own.cause is not None and not _echo(own):
+            return own
+        every = self._judge([self._reading(one) for one in self._eyes.logs])
+        return every if own.cause is None or not (every.cause is None or _echo(every)) else own
 
     def _name(self, number: int) -> str:
         process = self._it.deployment.processes[number]
@@ -198,6 +206,10 @@ class _Watching:
         if not waiting:
             return stall
         return named(waiting, [*map(self._reading, self._eyes.logs), *dumps])
+
+
+def _echo(found: Diagnosis) -> bool:
+    return found.cause is not None and of_another(found.cause.text)
 
 
 def _lost(sight: Sight, machines: Sequence[str]) -> Stall:

@@ -56,7 +56,9 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     events = sorted(_standing(readings, order), key=_moment)
     of = {role: [each for each in events if each.role == role] for role in _ROLES}
     fatal = [each for each in of["cause"] if not _mild(each)]
-    if any(each.role == "unknown" and not _mild(each) and not _of_waiting(each) for each in events):
+    if any(
+        each.role == "unknown" and not _mild(each) and not of_another(each.event.line.text) for each in events
+    ):
         # What is told in passing will make it stand; what ended it is the error that no rule knows.
         fatal = [each for each in fatal if not each.event.line.mild]
     mild = [each for each in of["cause"] if _mild(each)]
@@ -71,9 +73,9 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     return Verdict(cause, tuple(sorted(behind, key=_moment)), _distinct(others), tuple(of["remark"]))
 
 
-def _of_waiting(found: Found) -> bool:
-    """Whether an exception only says that somebody else did not answer."""
-    return _WAITING.search(found.event.line.text) is not None
+def of_another(text: str) -> bool:
+    """Whether an error only says that somebody else did not answer, or is gone."""
+    return _WAITING.search(text) is not None
 
 
 def _mild(found: Found) -> bool:
