@@ -21,8 +21,8 @@ TESTS = Path(__file__).parent.parent
 
 def ssh(lab: Lab, host: str, command: str) -> subprocess.CompletedProcess[str]:
     return lab.operator.run(
-        "ssh", "-o", "ConnectTimeout=3", "-o", "BatchMode=yes", host, command, check=False
-    )
+        "ssh", "-o", "ConnectTimeout=3", "-o", "BatchMode=yes", host, command, check=False, timeout=200
+    )  # the jump host may try to reach a dead one for two minutes, and ssh's own child waits for that
 
 
 def test_two_machines_with_engines_of_their_own(lab: Lab) -> None:
