@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from canserve.engines.static.parsing import parsed
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 
 MAX_SOURCE = 8 << 20
@@ -150,7 +151,7 @@ class Sources:
         try:
             with warnings.catch_warnings():  # invalid escapes in other people's strings are not our talk
                 warnings.simplefilter("ignore")
-                return Known(ast.parse(raw.value.decode("utf-8-sig", "replace")), raw.evidence)
+                return Known(parsed(raw.value.decode("utf-8-sig", "replace")), raw.evidence)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return self.unreadable(path, f"not parseable as Python: {type(error).__name__}: {error}"[:200])
 

@@ -21,6 +21,7 @@ from importlib.resources import files
 from typing import Any
 
 from canserve.commands import images, ssh
+from canserve.engines.static.parsing import parsed
 from canserve.transport.reach import Limits, control_socket
 from canserve.transport.refusal import refusal
 
@@ -50,7 +51,7 @@ def source() -> str:
     """The program that runs over there: its parts in one text, without what only a reader needs."""
     body: list[ast.stmt] = []
     for name in PARTS:
-        tree = ast.parse(files("canserve.run").joinpath(f"transfer_{name}.py").read_text("utf-8"))
+        tree = parsed(files("canserve.run").joinpath(f"transfer_{name}.py").read_text("utf-8"))
         for each in tree.body:
             told = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
             ours = isinstance(each, ast.ImportFrom) and (each.module or "").split(".")[0] in {
@@ -60,7 +61,7 @@ def source() -> str:
             if not told and not ours:
                 body.append(each)
     body.insert(0, ast.ImportFrom("__future__", [ast.alias("annotations")], 0))
-    module = ast.Module([*body, *ast.parse("main()").body], [])
+    module = ast.Module([*body, *parsed("main()").body], [])
     return ast.unparse(ast.fix_missing_locations(module))
 
 

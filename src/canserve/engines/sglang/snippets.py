@@ -15,6 +15,8 @@ import tokenize
 import warnings
 from typing import TypeAlias
 
+from canserve.engines.static.parsing import parsed
+
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_SNIPPET = 60_000
 """Characters of one snippet; the longest argument declaration measured had 5,000."""
@@ -90,7 +92,7 @@ def _parsed(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():  # invalid escapes in other people's strings are not our talk
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

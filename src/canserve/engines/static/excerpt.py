@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from canserve.engines.sources import Sources
 from canserve.engines.static.bounds import STEPS, Budget, Exhausted, source_of
 from canserve.engines.static.expressions import Expressions
+from canserve.engines.static.parsing import parsed
 from canserve.engines.static.values import Opaque, Ref, Value
 from canserve.facts import Missing
 
@@ -139,7 +140,7 @@ def _statement_at(text: str, start: int) -> ast.stmt | None:
 
 def _parsed(chunk: str) -> ast.stmt | None:
     try:
-        body = ast.parse(chunk).body
+        body = parsed(chunk).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return body[0] if body else None

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from canserve.engines.static.parsing import expression
+
 PLATFORM_TEST = re.compile(
     r"_?is_(cuda_alike|cuda|rocm|hip|xpu|cpu|tpu|neuron|hpu|npu|musa|mps|openvino|out_of_tree)(?:_platform)?"
 )
@@ -27,7 +29,7 @@ def guard_truth(text: str, platform: str = "cuda") -> bool | None:
 @lru_cache(maxsize=4096)
 def _truth_of_text(text: str, platform: str) -> bool | None:
     try:
-        return truth(ast.parse(text, mode="eval").body, platform)
+        return truth(expression(text), platform)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # "try", "except ImportError"
 

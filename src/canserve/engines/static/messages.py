@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from canserve.engines.static.parsing import parsed
+
 HOLE = "{}"
 _LEVELS = {
     "critical": "error",
@@ -45,7 +47,7 @@ class Message:
 def messages(text: str) -> tuple[Message, ...]:
     """All messages of one file, in its order; empty where it is no Python that can be parsed."""
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found: list[Message] = []

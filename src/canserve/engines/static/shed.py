@@ -10,6 +10,7 @@ import ast
 from typing import TypeVar
 
 from canserve.engines.sources import Sources
+from canserve.engines.static.parsing import parsed
 from canserve.facts import Known
 
 LONG = 2
@@ -85,7 +86,7 @@ class Bodies:
         start = node.body[0].lineno
         text = "\n".join(self._lines_of(path)[start - 1 : node.end_lineno])
         try:  # below an ``if`` it may keep its indentation, which strings inside it rely on
-            found = ast.parse(f"if 1:\n{text}" if node.col_offset else text).body[0]
+            found = parsed(f"if 1:\n{text}" if node.col_offset else text).body[0]
         except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
             return None
         again = found.body[0] if isinstance(found, ast.If) and node.col_offset else found

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from canserve.engines.static.graph import ClassGraph
+from canserve.engines.static.parsing import expression
 from canserve.engines.static.sites import Assigned, ClassSite
 from canserve.engines.static.values import Choices, strings
 
@@ -96,7 +97,7 @@ class Fields:
 
     def _quoted(self, text: str, module: str, path: str, depth: int) -> Iterator[Hint]:
         try:
-            inner = ast.parse(text[:2000], mode="eval").body
+            inner = expression(text[:2000])
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             yield Hint("other")
             return

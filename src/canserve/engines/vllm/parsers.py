@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from canserve.engines.static.parsing import parsed
 from canserve.engines.static.values import Table, strings
 from canserve.engines.vllm.reading import Reading
 from canserve.facts import Fact, Missing
@@ -95,7 +96,7 @@ def _registered(text: str, manager: str) -> Iterator[tuple[str, int]]:
 
 def _strings(decorators: str, owner: str) -> Iterator[str]:
     try:
-        node = ast.parse(f"{decorators}\nclass {owner}: ...").body[0]
+        node = parsed(f"{decorators}\nclass {owner}: ...").body[0]
     except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
         return
     if isinstance(node, ast.ClassDef):

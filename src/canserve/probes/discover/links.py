@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from canserve.engines.static.parsing import parsed
+
 MAX_LINES = 2_000
 
 
@@ -41,7 +43,7 @@ def finder_mapping(text: str) -> dict[str, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+            tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[str, str] = {}

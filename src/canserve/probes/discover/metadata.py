@@ -16,6 +16,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from canserve.engines.static.parsing import parsed
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.discover.environment import Place
 from canserve.probes.discover.look import Look
@@ -176,7 +177,7 @@ def _parsed(text: str | None) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return None if text is None else ast.parse(text)
+            return None if text is None else parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

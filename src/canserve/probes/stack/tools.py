@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping
 
+from canserve.engines.static.parsing import parsed
 from canserve.facts import Fact, Known, Missing
 from canserve.probes.discover.environment import Located
 from canserve.probes.stack.constants import PTXAS, Asked
@@ -93,7 +94,7 @@ def _newer_from(ground: Ground, located: Located) -> Fact[int | None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text.value[:MAX_CODE])
+            tree = parsed(text.value[:MAX_CODE])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return unreadable(ground.subject, path, "it is no Python that can be parsed")
     for node in tree.body:
