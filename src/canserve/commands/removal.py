@@ -18,15 +18,17 @@ _FIND = (
     'found=; for f in /proc/[0-9]*/stat; do s=; { read -r s <"$f"; } 2>/dev/null || continue; set -- ${s##*) }; '
     'case $sessions in *" $4 "*) [ "$1" = Z ] || { p=${f#/proc/}; found="$found ${p%/stat}"; };; esac; done; }; '
     'end() { told=" "; late=$(($(date +%s) + $2)); while ours; [ -n "$found" ] && [ "$(date +%s)" -le "$late" ]; do '
-    'for p in $found; do case $told in *" $p "*) ;; *) told="$told$p "; kill -"$1" "$p" 2>/dev/null;; esac; done; '
+    'hold; for p in $found; do case $told in *" $p "*) ;; *) told="$told$p "; kill -"$1" "$p" 2>/dev/null;; esac; done; '
     'sleep 0.2; done; [ -z "$found" ]; }; '
 )
 assert f"{VARIABLE}=$0." in _FIND
-# What they map of /dev/shm, by inode: a semaphore is made under another name than the one it gets.
+# What they map of /dev/shm, by inode: a semaphore is made under another name than the one it gets. Looked at until they
+# are gone, as servers make some while they shut down.
 _END = (
+    'held=" "; hold() { held="$held$(for p in $found; do '
+    'sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* \\([0-9]*\\) */dev/shm/.*|\\1|p" "/proc/$p/maps"; '
+    'done 2>/dev/null | sort -u | tr "\\n" " ")"; }; '
     'grace=$1; ours; [ -n "$found" ] || exit 0; '
-    'held=" $(for p in $found; do sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* \\([0-9]*\\) */dev/shm/.*|\\1|p" "/proc/$p/maps"; '
-    'done 2>/dev/null | sort -u | tr "\\n" " ")"; '
     'end TERM "$grace" || end KILL 5; '
     '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
     '[ "$held" = " " ] || for f in /dev/shm/* /dev/shm/.[!.]*; do i=$(ls -di -- "$f" 2>/dev/null) || continue; i=${i% "$f"}; '
