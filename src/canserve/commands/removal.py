@@ -23,7 +23,8 @@ _FIND = (
 )
 assert f"{VARIABLE}=$0." in _FIND
 # What they map of /dev/shm, by inode: a semaphore is made under another name than the one it gets. Looked at until they
-# are gone, as servers make some while they shut down.
+# are gone, as servers make some while they shut down. Python's own semaphores are mapped by whoever uses them: one of this
+# user that nobody maps was left by somebody who was killed between two looks.
 _END = (
     'held=" "; hold() { held="$held$(for p in $found; do '
     'sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* \\([0-9]*\\) */dev/shm/.*|\\1|p" "/proc/$p/maps"; '
@@ -31,8 +32,9 @@ _END = (
     'grace=$1; ours; [ -n "$found" ] || exit 0; '
     'end TERM "$grace" || end KILL 5; '
     '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
-    '[ "$held" = " " ] || for f in /dev/shm/* /dev/shm/.[!.]*; do i=$(ls -di -- "$f" 2>/dev/null) || continue; i=${i% "$f"}; '
-    'i=${i##* }; case $held in *" $i "*) grep -qs " $i  */dev/shm/" /proc/[0-9]*/maps || rm -f -- "$f";; esac; done'
+    'for f in /dev/shm/* /dev/shm/.[!.]*; do i=$(ls -di -- "$f" 2>/dev/null) || continue; i=${i% "$f"}; i=${i##* }; '
+    'case $held in *" $i "*) ;; *) case $f in /dev/shm/sem.mp-*) [ -O "$f" ] || continue;; *) continue;; esac;; esac; '
+    'grep -qs " $i  */dev/shm/" /proc/[0-9]*/maps || rm -f -- "$f"; done'
 )
 _CONTAINERS = (
     'c=$("$0" ps -a -q --filter "label=$1") || exit; '
