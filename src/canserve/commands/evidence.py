@@ -9,9 +9,10 @@ from canserve.commands.serving import VARIABLE
 MOST = 24
 """Processes of a deployment whose stacks are read on one machine."""
 
-# Of every process of the run that is an interpreter: with py-spy where there is one, without stopping it.
+# Of every process of the run that is an interpreter: with py-spy where there is one (the build's own before any other,
+# as it came with that interpreter), without stopping it.
 _STACKS = r"""
-spy=$(command -v py-spy || ls %(beside)s/py-spy 2>/dev/null) || spy=
+spy=$(command -v %(beside)s/py-spy || command -v py-spy) || spy=
 n=0
 for f in $(grep -lsF %(mine)s /proc/[0-9]*/environ); do
   p=${f#/proc/}; p=${p%%/environ}; [ "$n" -lt %(most)d ] || break
@@ -49,7 +50,7 @@ done; :"""
 
 
 def stacks_of_processes(run: str, beside: str) -> str:
-    """Stacks of all interpreters of a run. ``beside``: a folder of programs where py-spy may be, too."""
+    """Stacks of all interpreters of a run. ``beside``: the build's folder of programs, whose own py-spy is taken first."""
     return _STACKS % {"mine": _mine(run), "beside": shlex.quote(beside), "most": MOST}
 
 
