@@ -12,7 +12,7 @@ import jsonschema
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
-from custom_resources import LEADER_WORKER_SET, RAY_CLUSTER
+from custom_resources import readings, refused, schema
 
 from canserve.commands.contained import contained
 from canserve.plan.export.exported import Exported, ExportError, slug
@@ -42,13 +42,22 @@ def templates(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def core(it: Exported, form: str, release: str) -> None:
     manifest, *others = documents(it, form)
-    jsonschema.validate(manifest, LEADER_WORKER_SET if form == "leaderworkerset" else RAY_CLUSTER)
-    pods = [
-        {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": template}
-        for template in templates(manifest)
-    ]
-    for one in (*others, *pods):
+    accepted(manifest)
+    metadata = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": manifest["metadata"]}
+    for one in (metadata, *others, *map(pod_template, templates(manifest))):
         kubernetes_validate.validate(one, release, strict=True)
+
+
+def accepted(manifest: dict[str, Any]) -> None:
+    """By every version of its schema that was read, and by what admission adds. Raises ValidationError, ValueError."""
+    for number in readings(manifest["kind"]):
+        jsonschema.validate(manifest, schema(manifest["kind"], number))
+    if found := refused(manifest):
+        raise ValueError("; ".join(found))
+
+
+def pod_template(template: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": template}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -62,16 +71,79 @@ def test_ray_clusters_keep_the_schemas(release: str) -> None:
     core(CASES["ray"], "kuberay", release)
 
 
-def test_the_schemas_would_find_a_fault() -> None:
-    manifest, *_ = documents(CASES["ray"], "leaderworkerset")
-    manifest["spec"]["leaderWorkerTemplate"]["sizes"] = 2
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(manifest, LEADER_WORKER_SET)
-    template = templates(manifest)[0]
+SET, GROUP = "spec.leaderWorkerTemplate", "spec.workerGroupSpecs.0"
+FAULTS = {  # form, where, what is put there (None: it is left out), what is said of it
+    "a key nobody knows": ("leaderworkerset", f"{SET}.sizes", 2, "'sizes' was unexpected"),
+    "a key on top": ("leaderworkerset", "hosts", 2, "'hosts' was unexpected"),
+    "a required one": ("leaderworkerset", f"{SET}.workerTemplate", None, "'workerTemplate' is a required"),
+    "another type": ("leaderworkerset", f"{SET}.size", "2", "is not of type 'integer'"),
+    "more than fits": ("leaderworkerset", "spec.replicas", 1 << 31, "greater than the maximum"),
+    "no such value": ("leaderworkerset", f"{SET}.restartPolicy", "Never", "is not one of"),
+    "a value of newer ones": ("leaderworkerset", f"{SET}.restartPolicy", "None", "is not one of"),
+    "a field of newer ones": ("leaderworkerset", f"{SET}.volumeClaimTemplates", [], "was unexpected"),
+    "no such policy": ("leaderworkerset", "spec.networkConfig", {"subdomainPolicy": "Own"}, "is not one of"),
+    "no policy": ("leaderworkerset", "spec.networkConfig", {}, "'subdomainPolicy' is a required"),
+    "no such startup": ("leaderworkerset", "spec.startupPolicy", "Ready", "is not one of"),
+    "a strategy's type": ("leaderworkerset", "spec.rolloutStrategy", {}, "'type' is a required"),
+    "a subgroup's key": ("leaderworkerset", f"{SET}.subGroupPolicy", {"size": 1}, "'size' was unexpected"),
+    "a subgroup's size": ("leaderworkerset", f"{SET}.subGroupPolicy", {"subGroupSize": 3}, "subGroupSize: 3 of 2"),
+    "nobody": ("leaderworkerset", f"{SET}.size", 0, "size: 0"),
+    "too many": ("leaderworkerset", "spec.replicas", (1 << 31) - 1, "replicas: "),
+    "a service's name": ("leaderworkerset", "metadata.name", "8b-model", "metadata.name: 8b-model"),
+    "a label": ("leaderworkerset", "metadata.labels", {"a": "b/c"}, "labels: a=b/c"),
+    "what a template loses": ("leaderworkerset", f"{SET}.workerTemplate.metadata.uid", "x", "uid is dropped"),
+    "another version": ("leaderworkerset", "apiVersion", "leaderworkerset.x-k8s.io/v2", "was expected"),
+    "a group without its name": ("kuberay", f"{GROUP}.groupName", None, "'groupName' is a required"),
+    "a group without its most": ("kuberay", f"{GROUP}.maxReplicas", None, "'maxReplicas' is a required"),
+    "a group's parameters": ("kuberay", f"{GROUP}.rayStartParams", {"num-gpus": 1}, "is not of type 'string'"),
+    "without parameters": ("kuberay", "spec.headGroupSpec.rayStartParams", None, "'rayStartParams' is a required"),
+    "a group's labels": ("kuberay", f"{GROUP}.labels", {"a": "b"}, "'labels' was unexpected"),
+    "labels of Ray": ("kuberay", f"{GROUP}.rayStartParams.labels", "a=b", "labels are a field"),
+    "no container": ("kuberay", f"{GROUP}.template.spec.containers", [], "no container"),
+    "a long name": ("kuberay", "metadata.name", "m" * 54, "metadata.name: "),
+    "a manager": ("kuberay", "spec.managedBy", "ray.io/kuberay-operator", "'managedBy' was unexpected"),
+}  # fmt: skip
+
+
+def test_an_export_that_is_not_broken_is_accepted() -> None:
+    for form in ("leaderworkerset", "kuberay"):
+        accepted(documents(CASES["ray"], form)[0])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_schemas_would_find_a_fault(fault: str) -> None:
+    form, path, value, expected = FAULTS[fault]
+    manifest, *_ = documents(CASES["ray"], form)
+    *above, last = path.split(".")
+    inside: Any = manifest
+    for name in above:
+        inside = inside[int(name)] if name.isdigit() else inside[name]
+    if value is None:
+        del inside[last]
+    else:
+        inside[last] = value
+    with pytest.raises((jsonschema.ValidationError, ValueError)) as found:
+        accepted(manifest)
+    assert expected in str(found.value)
+
+
+def test_the_core_schemas_would_find_a_fault() -> None:
+    template = templates(documents(CASES["ray"], "leaderworkerset")[0])[0]
     template["spec"]["containers"][0]["port"] = []
-    pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": template}
     with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(pod, RELEASES[0], strict=True)
+        kubernetes_validate.validate(pod_template(template), RELEASES[0], strict=True)
+
+
+@pytest.mark.parametrize(
+    "model", ["org/Model-1.5B", "x/" + "9" * 90, "x/" + "Long-Name-" * 12, "x/---", "/m/Ü"]
+)
+def test_names_leave_room_for_what_controllers_add(model: str) -> None:
+    """Pods of a set are named after its name, and a hash of ten characters is the value of a label of theirs."""
+    for form in ("leaderworkerset", "kuberay"):
+        manifest, service = documents(replace(CASES["ray"], model=model), form)
+        accepted(manifest)
+        assert len(manifest["metadata"]["name"]) + len("-0-") + 10 <= 63
+        assert len(service["metadata"]["name"]) <= 63
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:

@@ -143,11 +143,14 @@ def folders(it: Exported) -> dict[str, str]:
 
 
 def slug(it: Exported) -> str:
-    """A name for the whole, of lower-case letters, digits and hyphens: ``qwen3-8b-1a2b3c4d``."""
+    """A name for the whole, of lower-case letters, digits and hyphens: ``qwen3-8b-1a2b3c4d``; 49 characters at most.
+
+    Kubernetes names pods after it and puts names with a hash into labels of 63; KubeRay takes no more than 53.
+    """
     last = it.model.rstrip("/").rpartition("/")[2].lower()
-    plain = re.sub(r"[^a-z0-9]+", "-", last).strip("-")[:40].strip("-")
-    named = plain if plain[:1].isalpha() else f"m-{plain}".rstrip("-")
-    return f"{named}-{it.run}"
+    plain = re.sub(r"[^a-z0-9]+", "-", last).strip("-")
+    named = plain if plain[:1].isalpha() else f"m-{plain}"
+    return f"{named[:40].rstrip('-')}-{it.run}"
 
 
 def heading(it: Exported, form: str, notes: tuple[str, ...]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A RayCluster of KubeRay: the machines of a plan over Ray, and the server on its head.
 
-Fields are those of ray.io/v1 (https://ray-project.github.io/kuberay/reference/api/), read 2026-11-30. A RayService
+Fields are those that ray.io/v1 has had since its definition at 1184bc87 of ray-project/kuberay (config/crd, read
+2026-11-30): an older operator drops what it does not know. tests/export/custom_resources.toml holds them. A RayService
 holds applications of Ray Serve; an engine that brings its own server is started on the head of a RayCluster.
 """
 

@@ -1,7 +1,7 @@
 """A LeaderWorkerSet: the head and its workers as one group of pods, started and ended together.
 
-Fields are those of leaderworkerset.x-k8s.io/v1 (https://lws.sigs.k8s.io/docs/reference/leaderworkerset.v1/), read
-2026-11-30.
+Fields are those that leaderworkerset.x-k8s.io/v1 has had since its definition at 103a98aa of kubernetes-sigs/lws (config/crd,
+read 2026-11-30): an older cluster drops what it does not know. tests/export/custom_resources.toml holds them.
 """
 
 from __future__ import annotations
