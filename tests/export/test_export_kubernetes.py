@@ -212,6 +212,27 @@ def test_pods_start_the_words_of_up(name: str, form: str) -> None:
             assert variables == dict(container.environment)
 
 
+def test_a_variable_does_not_name_what_the_operator_adds_after_it() -> None:
+    """KubeRay appends FQ_RAY_IP to a worker's variables, and a variable can only name those before it."""
+    case = CASES["ray"]
+    it = replace(case, given=replace(case.given, environment={"TOLD": "tcp://10.0.0.1:1"}))
+    _, worker = templates(documents(it, "kuberay")[0])
+    (container,) = worker["spec"]["containers"]
+    assert not [one for one in container["env"] if "FQ_RAY_IP" in one.get("value", "")]
+    assert container["command"] == ["env", "TOLD=tcp://$(FQ_RAY_IP):1", "ray"]
+    _, worker = templates(documents(it, "leaderworkerset")[0])
+    (container,) = worker["spec"]["containers"]
+    assert {"name": "TOLD", "value": "tcp://$(LWS_LEADER_ADDRESS):1"} in container["env"]
+
+
+def test_workers_of_ray_have_no_name() -> None:
+    case = CASES["ray"]
+    it = replace(case, given=replace(case.given, environment={"PEERS": "10.0.0.2"}))
+    with pytest.raises(ExportError, match="a is told the address of b"):
+        written(it, "kuberay")
+    assert "0-1.model-1-5b" in "".join(written(it, "leaderworkerset").files.values())
+
+
 def test_an_address_that_nobody_knows_is_the_leaders() -> None:
     text = "".join(written(CASES["unnamed"], "leaderworkerset").files.values())
     body = "\n".join(line for line in text.splitlines() if not line.startswith("#"))

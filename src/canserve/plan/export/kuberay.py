@@ -37,7 +37,7 @@ def write(it: Exported) -> Files:
         )
     if not ray.starts(next(process.argv for process in one.processes if process.host == one.sites[0].name)):
         raise ExportError(f"{one.sites[0].name} is the head, and starts no Ray", "export to shell")
-    names = Names(leader="$(FQ_RAY_IP)", worker=lambda index: f"worker-{index}", index=None)
+    names = Names(leader="$(FQ_RAY_IP)", worker=None, index=None, late=True)
     found = pods(it, "kuberay", names)
     notes = (*found.notes, _NOTE)
     name = slug(it)

@@ -33,10 +33,12 @@ class Names:
 
     leader: str
     """Address of the leader, in the other pods."""
-    worker: Callable[[int], str]
-    """Address of the worker with this index, from 1 on."""
+    worker: Callable[[int], str] | None
+    """Address of the worker with this index, from 1 on; None: nothing stands for it."""
     index: str | None
     """A pod's own index; None: it has none."""
+    late: bool = False
+    """Whether the controller sets the leader's after a container's own variables: these cannot name it then, words can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _container(it: Exported, one: Deployment, site: Site, words: _Words) -> dict
     image = image_of(it, "a pod")
     numbers = [number for number, process in enumerate(one.processes) if process.host == site.name]
     held = [contained(one, image, number) for number in numbers]
-    alike = _alike(held)
+    alike = {name: value for name, value in _alike(held).items() if not words.is_late(value)}
     command, args = _command(one, numbers, held, alike, words)
     answers = endpoint(one)
     open_ports = list(dict.fromkeys(ports(one, site.name)))
@@ -222,7 +224,9 @@ def _command(
 ) -> tuple[list[str], list[str]]:
     """Of one process its own words; of several a script, the last of which stays in the foreground."""
     if len(held) == 1:
-        return [words.of(held[0].entrypoint)], words.all(held[0].words)
+        late = [f"{name}={value}" for name, value in held[0].environment.items() if name not in alike]
+        command = (*(("env", *late) if late else ()), held[0].entrypoint)
+        return [words.of(word) for word in command], words.all(held[0].words)
     lines = ["set -eu"]
     for number, each in zip(numbers, held, strict=True):
         last = number == numbers[-1]
@@ -261,20 +265,36 @@ class _Words:
     """Words of one pod: addresses and ranks as variables, everything else as it stands."""
 
     def __init__(self, it: Deployment, number: int, names: Names) -> None:
-        self._tokens = {
-            token: f"$({OWN})" if other == number else names.leader if other == 0 else names.worker(other)
-            for other, site in enumerate(it.sites)
-            for token in _tokens(it, site)
-        }
+        self._tokens: dict[str, str] = {}
+        self._nameless: dict[str, str] = {}
+        for other, site in enumerate(it.sites):
+            for token in _tokens(it, site):
+                if other and other != number and names.worker is None:
+                    self._nameless[token] = site.name
+                    continue
+                worker = names.worker(other) if other and names.worker else names.leader
+                self._tokens[token] = f"$({OWN})" if other == number else worker
         self._index = names.index if number else None
+        self._late = names.leader if names.late else None
         self._number = number
+        self._name = it.sites[number].name
 
     def of(self, word: str) -> str:
-        """One word, or the text of a script."""
+        """One word, or the text of a script. Raises ExportError where it needs an address that nothing stands for."""
+        for token, name in self._nameless.items():
+            if _place(word, token) >= 0:
+                raise ExportError(
+                    f"{self._name} is told the address of {name}, and pods of workers have none that is known before",
+                    "export to leaderworkerset, compose, shell or systemd",
+                )
         parts = [word]
         for token in sorted(self._tokens, key=len, reverse=True):
             parts = [piece for part in parts for piece in _split(part, token, self._tokens)]
         return "".join(self._tokens.get(part, part.replace("$", "$$")) for part in parts)
+
+    def is_late(self, value: str) -> bool:
+        """Whether a variable would name what is not set yet."""
+        return self._late is not None and self._late in self.of(value)
 
     def all(self, words: Sequence[str]) -> list[str]:
         """All of a command, the rank among the nodes in the form that every worker has."""
