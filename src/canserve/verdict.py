@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias
 
-from canserve.facts import Evidence
+from canserve.facts import Evidence, Missing
 
 
 class _NoBool:
@@ -43,6 +43,11 @@ class Unknown(_NoBool):
 
 
 Verdict: TypeAlias = Yes | No | Unknown
+
+
+def undecided(missing: Missing) -> Unknown:
+    """The verdict on what could not be read."""
+    return Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
 
 
 @dataclass(frozen=True, slots=True)

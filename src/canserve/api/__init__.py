@@ -13,7 +13,7 @@ from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build, Want
 from canserve.subjects.model import Model
 from canserve.trees.tree import Cost
-from canserve.verdict import Finding, Skipped, Unknown, Verdict, word, worst
+from canserve.verdict import Finding, Skipped, Unknown, Verdict, undecided, word, worst
 
 if TYPE_CHECKING:
     from canserve.probes.build import Reading
@@ -78,7 +78,7 @@ class BuildReport:
     def verdict(self) -> Verdict:
         """The worst of its findings; unknown where the build could not be read."""
         if isinstance(self.build, Missing) and not self.findings:
-            return Unknown(self.build.why, self.build.ask or f"make it readable: {self.build.why}")
+            return undecided(self.build)
         return worst(self.findings)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from canserve.checks.case import Case
 from canserve.facts import Evidence, Fact, Missing
 from canserve.subjects.build import gguf_only
-from canserve.verdict import Finding, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import Finding, Skipped, Verdict, Yes, undecided
 
 T = TypeVar("T")
 
@@ -56,12 +56,41 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A question with a fixed meaning. ``name`` is a claim; ``run`` is pure."""
+class Claim:
+    """A question with a fixed meaning. ``name`` is a claim; the ``run`` that each kind of check adds is pure."""
 
     name: str
     claim: str
     """One sentence for the check reference: what a yes means."""
+
+    @property
+    def needs_machine(self) -> bool:
+        """Whether there is nothing to judge without a machine."""
+        return False
+
+    @property
+    def needs_layout(self) -> bool:
+        """Whether there is nothing to judge without a layout."""
+        return False
+
+    def found(self, about: str, ask: Callable[[Reader], Verdict]) -> Finding | Skipped:
+        """What asking says: a fact that is missing makes it unknown, and a yes has read something."""
+        reader = Reader()
+        try:
+            verdict = ask(reader)
+        except NotApplicable as reason:
+            return Skipped(self.name, about, str(reason))
+        except Unread as unread:
+            verdict = undecided(unread.missing)
+        if isinstance(verdict, Yes) and not reader.evidence:
+            raise UnfoundedYesError(f"{self.name} said yes about {about} without reading anything")
+        return Finding(self.name, about, verdict, tuple(reader.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Claim):
+    """A question about a model, a build and what it runs on."""
+
     run: Callable[[Reader, Case], Verdict]
     needs_machine: bool = False
     needs_layout: bool = False
@@ -89,14 +118,4 @@ class Check:
             return Skipped(
                 self.name, about, "the build holds no code for accelerators, and the machine has none"
             )
-        reader = Reader()
-        try:
-            verdict = self.run(reader, case)
-        except NotApplicable as reason:
-            return Skipped(self.name, about, str(reason))
-        except Unread as unread:
-            missing = unread.missing
-            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
-        if isinstance(verdict, Yes) and not reader.evidence:
-            raise UnfoundedYesError(f"{self.name} said yes about {about} without reading anything")
-        return Finding(self.name, about, verdict, tuple(reader.evidence))
+        return self.found(about, lambda reader: self.run(reader, case))

@@ -9,7 +9,7 @@ from typing import Protocol
 from canserve.facts import Evidence, Missing
 from canserve.layout.question import Question
 from canserve.subjects.parallel import Parallel
-from canserve.verdict import No, Unknown, Verdict, Yes
+from canserve.verdict import No, Unknown, Verdict, Yes, undecided
 
 
 class Looked(Protocol):
@@ -79,7 +79,7 @@ def uneven(
 
 def missing(fact: Missing) -> Ruling:
     """A fact that is needed could not be read."""
-    return Ruling(Unknown(fact.why, fact.ask or f"make it readable: {fact.why}"), fact.evidence)
+    return Ruling(undecided(fact), fact.evidence)
 
 
 def _looks(facts: Iterable[Looked]) -> tuple[Evidence, ...]:

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from canserve.checks.reader import NotApplicable, Reader, UnfoundedYesError, Unread
+from canserve.checks.reader import Claim, NotApplicable, Reader, Unread
 from canserve.subjects.cluster import Cluster, Node
-from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes, undecided
 
 ALONE = "one machine serves alone"
 NOBODY_LOOKED = "known from a profile or a file alone: only a look at the machine says it"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterCheck:
-    """A question with a fixed meaning about machines. ``name`` is a claim; ``run`` is pure.
+class ClusterCheck(Claim):
+    """A question about machines.
 
     ``run`` sees only machines that were reached: what holds of them is unknown of the others.
     """
 
-    name: str
-    claim: str
-    """One sentence for the check reference: what a yes means."""
     run: Callable[[Reader, Cluster], Verdict]
     of_several: bool = False
     """Whether it is about how machines go together; of one alone there is nothing to say."""
@@ -35,11 +32,6 @@ class ClusterCheck:
     def needs_machine(self) -> bool:
         """As a check of builds has it."""
         return True
-
-    @property
-    def needs_layout(self) -> bool:
-        """It is judged without one as well."""
-        return False
 
     @property
     def when(self) -> str:
@@ -58,14 +50,7 @@ class ClusterCheck:
         if self.of_several and 0 < len(reached) == len(looked) < 2:
             return Skipped(self.name, about, NOBODY_LOOKED)
         away = [node.name for node in looked if node not in reached]
-        reader = Reader()
-        try:
-            verdict = self._over(reader, replace(cluster, nodes=reached), away)
-        except NotApplicable as reason:
-            return Skipped(self.name, about, str(reason))
-        if isinstance(verdict, Yes) and not reader.evidence:
-            raise UnfoundedYesError(f"{self.name} said yes about {about} without reading anything")
-        return Finding(self.name, about, verdict, tuple(reader.evidence))
+        return self.found(about, lambda reader: self._over(reader, replace(cluster, nodes=reached), away))
 
     def _over(self, reader: Reader, reached: Cluster, away: Sequence[str]) -> Verdict:
         enough = len(reached.nodes) >= (2 if self.of_several else 1)
@@ -73,8 +58,7 @@ class ClusterCheck:
         try:
             verdict = self.run(reader, reached) if enough else None
         except Unread as unread:
-            missing = unread.missing
-            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
+            verdict = undecided(unread.missing)
         except NotApplicable:
             if not away:
                 raise

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from canserve.checks.reader import NotApplicable, Reader, UnfoundedYesError, Unread
+from canserve.checks.reader import Claim, NotApplicable, Reader
 from canserve.subjects.cluster import Cluster
 from canserve.subjects.preflight import PHASES, Preflight, Rank
-from canserve.verdict import Finding, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import Finding, Skipped, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class PreflightCheck:
-    """A question with a fixed meaning. ``name`` is a claim; ``run`` is pure."""
+class PreflightCheck(Claim):
+    """A question about machines on which a preflight ran."""
 
-    name: str
-    claim: str
-    """One sentence for the check reference: what a yes means."""
     run: Callable[[Reader, Cluster, Preflight], Verdict]
-    needs_machine: bool = True
-    needs_layout: bool = False
+
+    @property
+    def needs_machine(self) -> bool:
+        """The machines on which it ran."""
+        return True
 
     @property
     def when(self) -> str:
@@ -30,17 +30,7 @@ class PreflightCheck:
     def judge(self, cluster: Cluster) -> Finding | Skipped:
         """Run the check on what the preflight of these machines recorded."""
         about = ", ".join(node.name for node in cluster.nodes)
-        reader = Reader()
-        try:
-            verdict = self.run(reader, cluster, reader.read(cluster.preflight))
-        except NotApplicable as reason:
-            return Skipped(self.name, about, str(reason))
-        except Unread as unread:
-            missing = unread.missing
-            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
-        if isinstance(verdict, Yes) and not reader.evidence:
-            raise UnfoundedYesError(f"{self.name} said yes about {about} without reading anything")
-        return Finding(self.name, about, verdict, tuple(reader.evidence))
+        return self.found(about, lambda reader: self.run(reader, cluster, reader.read(cluster.preflight)))
 
 
 def came_to(rank: Rank) -> int:

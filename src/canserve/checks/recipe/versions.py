@@ -12,7 +12,7 @@ from canserve.facts import Fact, Known, Missing
 from canserve.rules.table import covers
 from canserve.subjects.build import Build
 from canserve.subjects.recipe import Recipe, Stated
-from canserve.verdict import No, Unknown, Verdict, Yes
+from canserve.verdict import No, Unknown, Verdict, Yes, undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _compared(reader: Reader, stated: Stated, build: Build) -> _Held:
     assert fact is not None
     reader.cite(fact.evidence)
     if isinstance(fact, Missing):
-        return _Held(stated, "unknown", fact.why, fact.ask or f"make it readable: {fact.why}")
+        return _Held(stated, "unknown", fact.why, undecided(fact).ask)
     answers = {version: covers(stated.releases, version) for version in fact.value}
     passing = [version for version, answer in answers.items() if answer is True]
     shown = fact.value[0] if len(fact.value) == 1 else f"{fact.value[0]} to {fact.value[-1]} may be there"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from canserve.checks.reader import NotApplicable, Reader, UnfoundedYesError, Unread
+from canserve.checks.reader import Claim, NotApplicable, Reader
 from canserve.checks.served.dummy import stated_dummy, suspected_dummy
 from canserve.checks.served.words import say
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.served import NOT_ASKED, Answer, Asked, Refusal, Reply, Served
-from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
+from canserve.verdict import Finding, No, Skipped, Unknown, Verdict
 
 LOG = "read the server's log of that moment: canserve diagnose LOG"
 UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
@@ -18,19 +18,14 @@ UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
 
 
 @dataclass(frozen=True, slots=True)
-class ServedCheck:
-    """A question with a fixed meaning. ``name`` is a claim; ``run`` is pure."""
+class ServedCheck(Claim):
+    """A question about a served endpoint."""
 
-    name: str
-    claim: str
-    """One sentence for the check reference: what a yes means."""
     run: Callable[[Reader, Served], Verdict]
     of_text: bool = False
     """Whether it judges what the model says, which is nothing where the weights are dummies."""
     at_once: bool = False
     """Whether it can be judged before the server has answered a question."""
-    needs_machine: bool = False
-    needs_layout: bool = False
 
     @property
     def when(self) -> str:
@@ -39,21 +34,14 @@ class ServedCheck:
 
     def judge(self, served: Served) -> Finding | Skipped:
         """Run the check on one endpoint."""
-        reader = Reader()
-        try:
-            if not self.at_once:
-                answering(served)
-            if self.of_text:
-                _speaking(served, self.name)
-            verdict = self.run(reader, served)
-        except NotApplicable as reason:
-            return Skipped(self.name, served.subject, str(reason))
-        except Unread as unread:
-            missing = unread.missing
-            verdict = Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
-        if isinstance(verdict, Yes) and not reader.evidence:
-            raise UnfoundedYesError(f"{self.name} said yes about {served.subject} without reading anything")
-        return Finding(self.name, served.subject, verdict, tuple(reader.evidence))
+        return self.found(served.subject, lambda reader: self._asked(reader, served))
+
+    def _asked(self, reader: Reader, served: Served) -> Verdict:
+        if not self.at_once:
+            answering(served)
+        if self.of_text:
+            _speaking(served, self.name)
+        return self.run(reader, served)
 
 
 def answering(served: Served) -> None:
