@@ -28,7 +28,7 @@ from canserve.render.schemas import SHAPES, schema_text
 from canserve.store.journal import Journal
 from loopback import free_port
 from made_plans import environment as programs
-from made_plans import saved, server
+from made_plans import made, refused, saved, server, written
 
 READING = {"check", "candidates", "plan", "since", "model", "build", "machine", "diagnose", "verify", "status", "logs", "explain"}  # fmt: skip
 CHANGING = {"up", "down", "adopt", "distribute"}
@@ -198,6 +198,44 @@ def test_changes_are_shown_and_run_only_when_allowed_and_approved(tmp_path: Path
             assert (await asked(client, "status", state=state))["result"]["runs"] == []
 
     anyio.run(talk)
+
+
+def test_up_goes_on_to_the_next_plan_as_the_command_does(tmp_path: Path) -> None:
+    """Of three plans one says no, one fails and one serves; what was shown is what is run first."""
+    where, other = programs(tmp_path, "vllm"), programs(tmp_path / "other", "vllm")
+    state, data, port = tmp_path / "state", tmp_path / "data", free_port()
+    plans = [
+        made([server("local", port)], build=where, findings=refused("it lacks the class")),
+        made([server("local", free_port(), "--fail")], build=where),
+        made([server("local", port)], build=other),
+    ]
+    plan = str(written(tmp_path / "plan.json", plans))
+
+    async def talk() -> None:
+        async with over_pipe("--allow-changes", CANSERVE_DATA=str(data)) as client:
+            shown = await asked(client, "up", plan=plan, state=str(state))
+            assert f"3. {other} on local; tries=1" in shown["next"]
+            assert not state.exists()
+            done = await asked(client, "up", approve=shown["approve"])
+            assert done["verdict"] == "yes", done
+            states = [one["state"] for one in done["result"]["candidates"]]
+            assert states == ["refused", "failed", "up"]
+            runs = [one["run"] for one in done["result"]["candidates"]]
+            assert runs[1] == shown["result"]["run"] and runs[2] == done["result"]["run"]
+            leaving = await asked(client, "down", run=runs[2], state=str(state))
+            assert (await asked(client, "down", approve=leaving["approve"]))["verdict"] == "yes"
+            only = await asked(client, "up", plan=plan, state=str(state), tries=1)
+            assert "next plan" not in only["next"]
+            done = await asked(client, "up", approve=only["approve"])
+            assert done["verdict"] == "no"
+            assert [one["state"] for one in done["result"]["candidates"]] == [
+                "refused",
+                "failed",
+                "left-over",
+            ]
+
+    anyio.run(talk)
+    assert [path.name for path in state.iterdir() if not path.name.startswith("audit-")] == []
 
 
 def test_a_call_that_is_given_up_is_taken_away(tmp_path: Path) -> None:

@@ -90,12 +90,14 @@ def bring_up(
     doing: Doing,
     options: Options | None = None,
     how: Manner | None = None,
+    shown: Prepared | None = None,
 ) -> Story:
     """Start candidates one after the other until one serves, or none is left to be tried.
 
-    Raises SpecError where none can be started, KeyboardInterrupt where it was interrupted before one was.
+    What was ``shown`` of one of them, by ``first``, is what is run of it. Raises SpecError where none can be started, KeyboardInterrupt where it was interrupted before one was.
     """
     trying = _Trying(wishes, options or Options(), doing, how or Manner())
+    trying.shown = shown
     for number, plan in enumerate(plans, 1):
         trying.take(number, plan)
     if trying.last is None:
@@ -124,6 +126,7 @@ class _Trying:
         """Why no further one is started; empty: the next is."""
         self.story: str | None = None
         self.unsaid: list[Candidate] = []
+        self.shown: Prepared | None = None
 
     def take(self, number: int, plan: Plan) -> None:
         """The next one."""
@@ -160,6 +163,8 @@ class _Trying:
         for before in self.failed:
             if (why_not := repeats(before, plan)) is not None:
                 return Candidate(number, plan, "skipped", why_not)
+        if self.shown is not None and self.shown.plan is plan:
+            return self.shown
         try:
             found = prepared(plan, self.wishes, self.options)
             return carrying(found, self.wishes, self.options) if self.how.distribute else found

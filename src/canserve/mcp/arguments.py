@@ -178,6 +178,10 @@ class Up(Approved):
     mounts: Words = Field([], description="/THERE:/INSIDE[:rw], for containers.")
     hub_cache: Word | None = Field(None, description="The Hub cache on the machines.")
     wait: float = Field(600.0, ge=0, le=7200, description="Seconds until it should answer.")
+    tries: int = Field(
+        3, ge=1, le=16, description="Plans started at most, one after the other until one serves."
+    )
+    distribute: bool = Field(True, description="Bring image and weights to machines that lack them.")
     state: Word | None = Field(None, description=STATE)
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from canserve.api import Options, SpecError
 from canserve.mcp import arguments as takes
 from canserve.mcp.answers import Address, NoSuchPartError
 from canserve.mcp.approvals import VALID
 from canserve.mcp.asking import Asking, Done, Tool
+from canserve.plan.plan import Plan
 from canserve.render.plain import plain
 from canserve.render.structure import to_json
 from canserve.subjects.deployment import STATE
+from canserve.verdict import No
 
+if TYPE_CHECKING:
+    from canserve.api.preparing import Prepared
+
+FEW = 5
+"""Further plans that are named."""
 FORBIDDEN = "nothing was run, and this server runs nothing: a person starts it with --allow-changes"
 
 
@@ -27,6 +34,8 @@ class Shown:
     value: Any
     """In terms of JSON."""
     carry_out: Callable[[Asking], Done]
+    then: str = ""
+    """What follows where that fails."""
 
 
 def _approved(tool: str, it: takes.Approved, asking: Asking, show: Callable[[], Shown]) -> Done:
@@ -46,25 +55,26 @@ def _approved(tool: str, it: takes.Approved, asking: Asking, show: Callable[[], 
     if not asking.allow_changes:
         return Done(shown.value, next=FORBIDDEN)
     word = asking.approvals.ask(tool, shown)
-    following = f"nothing was run yet: {tool} with approve={word} runs exactly these steps ({VALID:.0f} s)"
+    following = f"nothing was run yet: {tool} with approve={word} runs exactly these steps ({VALID:.0f} s){shown.then}"
     return Done(shown.value, next=following, approve=word)
 
 
 def up(it: takes.Up, asking: Asking) -> Done:
-    """``api.deploying.prepare``, then ``up``."""
+    """``api.falling_back.first``, then ``bring_up``."""
     return _approved("up", it, asking, lambda: _up(it, asking))
 
 
 def _up(it: takes.Up, asking: Asking) -> Shown:
-    from canserve.api.deploying import Doing, prepare
-    from canserve.api.deploying import up as api_up
-    from canserve.api.wished import UpWishes
+    from canserve.api.deploying import Doing
+    from canserve.api.falling_back import Manner, bring_up, first
+    from canserve.api.wished import UpWishes, candidate_plans, completed
     from canserve.probes.live import routes
-    from canserve.render.run_structure import up_output
+    from canserve.render.run_structure import story_output, up_output
     from canserve.store.journal import journal
 
     if it.plan is None:
         raise SpecError("no plan", "the path of a saved plan, or the address of an answer of `plan`")
+    how, options = Manner(it.tries, it.distribute), Options(progress=asking.tell)
     wishes = UpWishes(
         tuple(it.on),
         inside=it.inside,
@@ -74,17 +84,39 @@ def _up(it: takes.Up, asking: Asking) -> Shown:
     )
     with tempfile.TemporaryDirectory(prefix="canserve-") as folder:
         spec = _saved(it.plan, Path(folder), asking)
-        prepared = prepare(spec, wishes, Options(progress=asking.tell))
-    ways = routes(prepared.nodes)
+        wishes = completed(spec, wishes)
+        plans = candidate_plans(spec, wishes, options)
+    prepared = first(plans, wishes, options, how)
+    shown = plain(up_output(prepared, routes(prepared.nodes), None))
 
     def carry_out(asking: Asking) -> Done:
         with journal() as kept:
             doing = Doing(kept, it.wait, stop=asking.stop, tell=asking.tell)
-            report = api_up(prepared, doing)
+            try:
+                story = bring_up(plans, wishes, doing, Options(progress=asking.tell), how, prepared)
+            except KeyboardInterrupt:
+                return Done(shown, "no", "interrupted before anything was started")
+        report = story.report
         said = {"up": "yes", "starting": "unknown"}.get(report.state, "no")
-        return Done(plain(up_output(prepared, ways, report)), said, report.why, report.hint)
+        value = plain(story_output(story, routes(report.prepared.nodes)))
+        return Done(value, said, report.why, report.hint)
 
-    return Shown(plain(up_output(prepared, ways, None)), carry_out)
+    return Shown(shown, carry_out, _following(plans, prepared, it.tries))
+
+
+def _following(plans: Sequence[Plan], shown: Prepared, tries: int) -> str:
+    """Which plans would be tried where the one that is shown fails."""
+    at = next(number for number, plan in enumerate(plans) if plan is shown.plan)
+    more = [
+        f"{number}. {plan.build} on {', '.join(dict.fromkeys(rank.machine for rank in plan.placement.ranks))}"
+        for number, plan in enumerate(plans[at + 1 :], at + 2)
+        if not isinstance(plan.verdict, No)
+    ]
+    if not more or tries == 1:
+        return ""
+    rest = f", and {len(more) - FEW} more" if len(more) > FEW else ""
+    listed = "; ".join(more[:FEW]) + rest
+    return f". Where they fail, it is taken away and the next plan tried, {tries} in all: {listed}; tries=1 runs no other"
 
 
 def _saved(plan: str, folder: Path, asking: Asking) -> str:
