@@ -25,7 +25,7 @@ ENDING = ".simulated"
 _SECTION = re.compile(rb"^s_([a-z0-9_]+)\(\) [({]\n(.*?)\n[)}]\n(?=s_|main\(\) )", re.DOTALL | re.MULTILINE)
 _PLACE, _CLAIM = claims.place("")[2], claims.claim("", "", "")[2]
 _NOTE, _FREE = claims.note("", "")[2], claims.free(1)[2]
-_END, _RELEASE = removal.processes("")[2], removal.release("", "")[2]
+_END, _RELEASE = removal.processes("", "")[2], removal.release("", "")[2]
 _PORT = re.compile(r":([0-9a-f]{4}) ")
 
 
@@ -92,7 +92,7 @@ class Host:
                 return int(there), ""
             case ["env", *words] if "setsid" in words:
                 return self._start(words, now)
-            case ["sh", "-c", text, run, _] if text == _END:
+            case ["sh", "-c", text, run, _, _] if text == _END:
                 self.sessions = {path: one for path, one in self.sessions.items() if f"/{run}/" not in path}
                 return 0, ""
             case ["sh", "-c", text, run, state] if text == _RELEASE:

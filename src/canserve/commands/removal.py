@@ -24,16 +24,17 @@ _FIND = (
 assert f"{VARIABLE}=$0." in _FIND
 # What they map of /dev/shm, by inode: a semaphore is made under another name than the one it gets. Looked at until they
 # are gone, as servers make some while they shut down. Python's own semaphores are mapped by whoever uses them: one of this
-# user that nobody maps was left by somebody who was killed between two looks.
+# user that nobody maps, younger than the run, was left by somebody who was killed between two looks, or before the first:
+# where the head ends, others may end by themselves.
 _END = (
     'held=" "; hold() { held="$held$(for p in $found; do '
     'sed -n "s|^[^ ]* [^ ]* [^ ]* [^ ]* \\([0-9]*\\) */dev/shm/.*|\\1|p" "/proc/$p/maps"; '
     'done 2>/dev/null | sort -u | tr "\\n" " ")"; }; '
-    'grace=$1; ours; [ -n "$found" ] || exit 0; '
-    'end TERM "$grace" || end KILL 5; '
+    'grace=$1; record=$2; ours; [ -z "$found" ] || end TERM "$grace" || end KILL 5; '
     '[ -z "$found" ] || { echo "still there:$found"; exit 1; }; '
+    'lost() { case $1 in /dev/shm/sem.mp-*) [ -O "$1" ] && [ -e "$record" ] && [ "$1" -nt "$record" ];; *) false;; esac; }; '
     'for f in /dev/shm/* /dev/shm/.[!.]*; do i=$(ls -di -- "$f" 2>/dev/null) || continue; i=${i% "$f"}; i=${i##* }; '
-    'case $held in *" $i "*) ;; *) case $f in /dev/shm/sem.mp-*) [ -O "$f" ] || continue;; *) continue;; esac;; esac; '
+    'case $held in *" $i "*) ;; *) lost "$f" || continue;; esac; '
     'grep -qs " $i  */dev/shm/" /proc/[0-9]*/maps || rm -f -- "$f"; done'
 )
 _CONTAINERS = (
@@ -58,9 +59,12 @@ def volumes(program: str, run: str) -> tuple[str, ...]:
     return ("sh", "-c", _VOLUMES, program, f"^canserve-{run}-")
 
 
-def processes(run: str) -> tuple[str, ...]:
-    """Ends every process of a run: asked first, then made to; what they held of /dev/shm goes with them."""
-    return ("sh", "-c", _FIND + _END, run, str(GRACE))
+def processes(state: str, run: str) -> tuple[str, ...]:
+    """Ends every process of a run: asked first, then made to; what they held of /dev/shm goes with them.
+
+    ``state``: the machine's folder of runs; what is older than the run's record there was not made for it.
+    """
+    return ("sh", "-c", _FIND + _END, run, str(GRACE), f"{state}/{run}.json")
 
 
 def release(state: str, run: str) -> tuple[str, ...]:

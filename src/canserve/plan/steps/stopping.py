@@ -15,15 +15,19 @@ def stopping(run: str, machines: Sequence[str], program: str, state: str, line: 
     ``program``: what holds the processes. ``line``: for the audit. Every step succeeds where nothing is left.
     """
     return (
-        *(step for n, machine in enumerate(machines) for step in _ended(run, machine, program, min(n, 1))),
+        *(
+            step
+            for n, machine in enumerate(machines)
+            for step in _ended(run, machine, program, state, min(n, 1))
+        ),
         *(step for machine in machines for step in _released(run, machine, state, line)),
     )
 
 
-def _ended(run: str, machine: str, program: str, stage: int) -> Iterator[Step]:
+def _ended(run: str, machine: str, program: str, state: str, stage: int) -> Iterator[Step]:
     seconds = removal.GRACE + 40.0
     if program == PROCESS:
-        argv = removal.processes(run)
+        argv = removal.processes(state, run)
         yield Step("end", machine, argv, stage, "not every process could be ended", seconds=seconds)
         return
     argv = removal.containers(program, run)
