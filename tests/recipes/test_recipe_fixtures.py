@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from canserve.recipes.reading import read_recipe
+from canserve.recipes.reading import Beside, read_recipe
 from canserve.recipes.trouble import RecipeError
 from canserve.subjects.recipe import HIDDEN, Recipe
 
@@ -117,7 +117,7 @@ FLAGS: dict[str, str] = {
     """--speculative-config '{"method":"dspark","num_speculative_tokens":5}'""",
     "lws-sglang.yaml": "--tp 2 --dist-init-addr $(LWS_LEADER_ADDRESS):20000 --nnodes 2 --node-rank $(LWS_WORKER_INDEX)",
     "options-llama.yaml": "--kv-cache-dtype fp8 "
-    """--compilation-config '{"mode": 3, "cudagraph_capture_sizes": [1, 2, 4]}' --lora-modules '["a=/a", "b=/b"]'""",
+    """--compilation-config '{"mode": 3, "cudagraph_capture_sizes": [1, 2, 4]}' --lora-modules a=/a b=/b""",
     "page-qwen36-modes.yaml": """--speculative-config '{"method":"mtp","num_speculative_tokens":3}'""",
     "quadlet.container": "--max-model-len 8192",
     "sparkrun-llama-cpp.yaml": "--port 8080 --host 0.0.0.0 --ctx-size 65536 --n-gpu-layers 99 --flash-attn on --jinja",
@@ -295,7 +295,8 @@ def test_a_part_is_chosen_by_name() -> None:
 
 def test_a_second_file_sets_variables() -> None:
     text = (FIXTURES / "compose-variables.yaml").read_text()
-    recipe = read_recipe(text, "c.yaml", {"TAG": "v0.17.1", "MODEL": "Qwen/Qwen3-8B", "MAX_LEN": "32768"})
+    sets = {"TAG": "v0.17.1", "MODEL": "Qwen/Qwen3-8B", "MAX_LEN": "32768"}
+    recipe = read_recipe(text, "c.yaml", Beside(sets))
     assert str(recipe.image) == "vllm/vllm-openai:v0.17.1"
     assert str(recipe.model) == "Qwen/Qwen3-8B"
     assert recipe.flags[:2] == ("--max-model-len", "32768")

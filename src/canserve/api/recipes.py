@@ -10,6 +10,7 @@ from pathlib import Path
 
 from canserve.api import Options, SpecError, read_wish
 from canserve.api.planning import Asked
+from canserve.api.recipe_files import Reach, whole
 from canserve.api.wished import UpWishes, completed
 from canserve.checks.wish import is_flag
 from canserve.layout import Fixed
@@ -17,9 +18,10 @@ from canserve.plan.export import carrying
 from canserve.plan.export.exported import Exported
 from canserve.plan.wishes import Wishes, read_option
 from canserve.probes.toml_file import file_bytes
-from canserve.recipes.reading import read_recipe
+from canserve.recipes.arity import Arity
+from canserve.recipes.reading import Beside, read_recipe
 from canserve.recipes.trouble import RecipeError
-from canserve.rules.recipes import has_pairs, place_flags, short
+from canserve.rules.recipes import config_flags, has_pairs, place_flags, short
 from canserve.subjects.recipe import HIDDEN, Recipe, Said
 
 STDIN = "-"
@@ -40,37 +42,42 @@ class Loaded:
     exported: Exported | None = None
 
 
-def load(files: Sequence[str], part: str | None = None) -> Loaded:
-    """The recipe in a file, ``-`` for standard input; further ones are ``.env`` files that set variables for it.
+def load(
+    files: Sequence[str], part: str | None = None, root: str | None = None, arity: Arity | None = None
+) -> Loaded:
+    """The recipe in a file, ``-`` for standard input.
 
-    Raises SpecError, with the line where there is one.
+    Further files are those that it refers to, and ``.env`` files that set variables for it. What else it refers to is
+    read in its own folder tree, or below ``root``. ``arity``: how many values the flags of a build take. Raises SpecError, with the line where there is one.
     """
     texts = {name: _text(name) for name in files}
     sets = [name for name in files if name.lower().endswith(_FILES)]
-    main = [name for name in files if name not in sets] or sets[:1]
-    if len(main) > 1:
-        raise SpecError(
-            f"{main[0]} and {main[1]} are two recipes", "one recipe, and .env files that set its variables"
-        )
+    main = next((name for name in files if name not in sets), files[0])
+    sets = [name for name in sets if name != main]
+    others = {name: text for name, text in texts.items() if name != main}
+    reach = Reach(None if main == STDIN else Path(main).parent, None if root is None else Path(root), others)
     variables: dict[str, str] = {}
-    beside = [_read(texts[name], name, {}, None) for name in sets if name not in main]
-    for name, one in zip((n for n in sets if n not in main), beside, strict=True):
+    for name in sets:
         variables |= _variables(texts[name])
-        del one
-    recipe = _read(texts[main[0]], main[0], variables, part)
-    carried = carrying.read(texts[main[0]])
+    recipe = whole(lambda further: _read(texts[main], main, Beside(variables, further, arity), part), reach)
+    if strange := [name for name in others if name not in sets and name not in reach.used]:
+        raise SpecError(
+            f"{main} and {strange[0]} are two recipes",
+            "one recipe, files that it refers to, and .env files that set its variables",
+        )
+    carried = carrying.read(texts[main])
     if carried is not None and carried.form is None:
         edited = "it carries a plan, and was edited since: its own words are read"
         recipe = replace(recipe, notes=(*recipe.notes, edited))
-    for one in beside:
+    for one in (_read(texts[name], name, Beside(), None) for name in sets):
         recipe = replace(
             recipe,
             machines=recipe.machines or one.machines,
             environment={**one.environment, **recipe.environment},
             keys=(*recipe.keys, *(replace(key, path=f"{one.name}: {key.path}") for key in one.keys)),
         )
-    whole = carried is not None and carried.form is not None
-    return Loaded(recipe, carried.exported if carried is not None and whole else None)
+    kept = carried is not None and carried.form is not None
+    return Loaded(recipe, carried.exported if carried is not None and kept else None)
 
 
 def _variables(text: str) -> Mapping[str, str]:
@@ -82,9 +89,9 @@ def _variables(text: str) -> Mapping[str, str]:
     return draft.scope.variables
 
 
-def _read(text: str, name: str, variables: Mapping[str, str], part: str | None) -> Recipe:
+def _read(text: str, name: str, beside: Beside, part: str | None) -> Recipe:
     try:
-        return read_recipe(text, name, variables, part)
+        return read_recipe(text, name, beside, part)
     except RecipeError as error:
         raise SpecError(f"{name}: {error}", "canserve check --help names what recipes can be") from error
 
@@ -279,7 +286,7 @@ def wishes_with(wishes: Wishes, it: Loaded) -> tuple[Wishes, tuple[str, ...]]:
         long = short(recipe.engine or "").get(flag) or (name[2:] if name.startswith("--") else None)
         if name in EVERY and degrees(wish) is not None:
             continue
-        if name in place_flags() or value == HIDDEN or long is None:
+        if name in place_flags() or name in config_flags() or value == HIDDEN or long is None:
             left.append(name)
         elif value is None and long.startswith("no-") and has_pairs(recipe.engine or ""):
             options[long[3:].replace("-", "_")] = False

@@ -92,8 +92,8 @@ def run(reader: Reader, case: Case) -> Verdict:
 
 def _at_line(case: Case, flag: str, wrong: Wrong | None) -> Wrong | None:
     """With the line of the recipe that it stands on."""
-    line = case.wish.recipe.line_of(flag) if case.wish.recipe is not None else None
-    return wrong if wrong is None or line is None else replace(wrong, because=f"line {line}: {wrong.because}")
+    place = case.wish.recipe.place_of(flag) if case.wish.recipe is not None else None
+    return wrong if wrong is None or place is None else replace(wrong, because=f"{place}: {wrong.because}")
 
 
 def _judge(reader: Reader, case: Case, table: Table, given: Given) -> Wrong | None:

@@ -8,16 +8,21 @@ from posixpath import basename
 
 from canserve.recipes.containers import Contained, contained, entered
 from canserve.recipes.draft import Draft, hidden, veiled
-from canserve.recipes.servers import is_joining, serving
+from canserve.recipes.further import Place, wanted
+from canserve.recipes.options import config_of
+from canserve.recipes.servers import Serving, is_joining, serving
 from canserve.recipes.shell import ASSIGNMENT, simple_commands
+from canserve.recipes.sourcing import SOURCES, sourced, tested
 from canserve.recipes.stated import required
 from canserve.recipes.trouble import MAX_NESTED
 from canserve.rules.recipes import container_programs, entrypoint, likely, wrappers
 from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
 
+CONTAINER = "the container"
 NOT_WRITTEN = 0
 """The line of words that an image puts in front of its own."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
+REMOTE = "ssh"
 _QUIET = frozenset({
     "set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[[", "exit", "trap",
     "chmod", "return", "unset", "ulimit", "shift", "command", "which", "clear", "tail", "export",
@@ -37,6 +42,15 @@ class Around:
     depth: int = 0
     spoken: bool = False
     """Whether it stands in a shell's text."""
+    elsewhere: str = ""
+    """What holds the files that it names: ``the container``, another machine; empty: the recipe's own folder does."""
+    inline: Mapping[str, str] = field(default_factory=dict)
+    """Files in the container whose text stands in the recipe."""
+
+    @property
+    def place(self) -> Place:
+        """Where files are looked for that it names."""
+        return Place("", self.elsewhere, self.mounts, self.inline)
 
     def inside(self, assigned: Mapping[str, Said]) -> Around:
         """The same with more variables."""
@@ -49,6 +63,7 @@ def script(text: str, line: int, around: Around, draft: Draft, lined: bool = Tru
         draft.refuse("sh -c", line, "shells within shells beyond the bound")
         return
     exported: dict[str, Said] = {}
+    tests: frozenset[str] = frozenset()
     around = replace(around, spoken=True)
     for simple in simple_commands(text, line, draft.scope, lined):
         assigned = {
@@ -59,6 +74,10 @@ def script(text: str, line: int, around: Around, draft: Draft, lined: bool = Tru
         if not simple.words:
             exported |= assigned
             continue
+        if simple.words[0].value in SOURCES and len(simple.words) > 1:
+            exported |= sourced(simple, tests, draft, around.place)
+            continue
+        tests = tested(simple) or (tests if simple.words[0].value in _QUIET else frozenset())
         words = simple.words if lined else draft.located(simple.words)
         process(words, around.inside({**exported, **assigned}), draft)
 
@@ -73,16 +92,28 @@ def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
         _inner(inner, [word.value for word in words[words.index(inner) + 1 :]], around, draft)
     elif program in container_programs() and len(words) > 1:
         _container(words, program, around, draft)
-    elif (found := serving(words)) is not None:
-        args = hidden(found.args)
-        draft.revision = found.revision or draft.revision
+    elif (found := serving(words, draft.arity)) is not None:
         _keep(words, draft)
-        draft.commands.append(_command(words, around, found.engine, found.model, args))
+        _server(words, found, around, draft)
     elif is_joining(words):
         _keep(words, draft)
         draft.commands.append(_command(words, around, None, None, ()))
     else:
         _other(words, program, around, draft)
+
+
+def _server(words: Sequence[Said], found: Serving, around: Around, draft: Draft) -> None:
+    """A server, with the options of a file that its words name in front of its own."""
+    draft.revision = found.revision or draft.revision
+    model, args = found.model, found.args
+    draft.after_flags = draft.after_flags or found.after_flags
+    if found.config is not None:
+        file = wanted(found.config.value, found.config.line, "--config", decides=True)
+        text = draft.files.text(file, around.place)
+        if text is not None:
+            given = config_of(text, replace(file, path=around.place.path(file.path) or file.path), draft)
+            model, args = model or given.model, (*given.args, *args)
+    draft.commands.append(_command(words, around, found.engine, model, hidden(args)))
 
 
 def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
@@ -117,10 +148,6 @@ def _keep(words: Sequence[Said], draft: Draft) -> None:
 def _other(words: Sequence[Said], program: str, around: Around, draft: Draft) -> None:
     """What starts no server: installations are remembered, the rest is kept as unknown."""
     values = [word.value for word in words]
-    if program in ("source", ".") and len(values) > 1:
-        draft.note(
-            f"line {words[0].line}: {values[1][:80]} is not read: variables that it sets are left open"
-        )
     installer = program in _INSTALLERS or (program == "uv" and "pip" in values) or "pip" in values[1:3]
     role: Role = "used" if installer and "install" in values else "aside" if program in _QUIET else "unknown"
     draft.word(program, " ".join(values), words[0].line, role)
@@ -173,6 +200,8 @@ def _unwrapped(words: Sequence[Said], around: Around, draft: Draft) -> tuple[Seq
         wrapper = wrappers().get(basename(words[0].value))
         if wrapper is None or (wrapper.after and (len(words) < 2 or words[1].value != wrapper.after)):
             return words, around
+        if basename(words[0].value) == REMOTE:
+            around = replace(around, elsewhere="another machine", mounts=())
         rest = words[2 if wrapper.after else 1 :]
         while rest and rest[0].value.startswith("-"):
             valued = rest[0].value in wrapper.values
@@ -218,6 +247,7 @@ def _container(words: Sequence[Said], program: str, around: Around, draft: Draft
         environment={**around.environment, **found.environment},
         mounts=(*around.mounts, *found.mounts),
         depth=around.depth + 1,
+        elsewhere=CONTAINER,
     )
     if outer.image is not None and draft.image is None:
         draft.image = outer.image

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from canserve.recipes.draft import Draft
+from canserve.recipes.further import wanted
+from canserve.recipes.variable_texts import docker_variables
 from canserve.rules.recipes import is_secret
-from canserve.subjects.recipe import HIDDEN, Said, Shared
+from canserve.subjects.recipe import HIDDEN, Further, Said, Shared
 
 MACHINE = "canserve.machine"
 """The label that ``up`` and ``export`` give to what they start: the machine that it belongs on."""
@@ -34,6 +36,8 @@ class Contained:
     machine: str | None = None
     entrypoint: tuple[Said, ...] | None = None
     environment: dict[str, Said] = field(default_factory=dict)
+    filed: dict[str, Said] = field(default_factory=dict)
+    """Variables of files that the command line names."""
     mounts: list[Shared] = field(default_factory=list)
     words: tuple[Said, ...] = ()
 
@@ -76,6 +80,7 @@ def _options(
             value = words[at]
             at += 1
         _option(found, name, value, word, draft)
+    found.environment = {**found.filed, **found.environment}
     return found, words[at:]
 
 
@@ -117,12 +122,24 @@ def _option(found: Contained, name: str, value: Said | None, word: Said, draft: 
     elif name == "--entrypoint" and value is not None:
         found.entrypoint = (value,) if text else ()
     elif name == "--env-file":
-        draft.note(f"line {line}: {text[:80]} is not read: what it sets is not known")
+        found.filed |= _filed(wanted(text, line, name), draft)
     else:
         known = value is None or name in _ASIDE
         draft.word(name, text, word.line, "aside" if known else "unknown")
         return
     draft.word(name, text, word.line, "used")
+
+
+def _filed(file: Further, draft: Draft) -> dict[str, Said]:
+    """Variables of a file; those that the command line sets itself count more, wherever they stand."""
+    text = draft.files.text(file)
+    filed = {}
+    for one in docker_variables(text or "", draft.scope, file.line):
+        filed[one.name] = replace(
+            draft.variable(one.name, one.value, file.line), at=f"{file.path}:{one.line}"
+        )
+        draft.key(f"{file.path}: {one.name}", filed[one.name].value, one.line, "used")
+    return filed
 
 
 def mounted(text: str, line: int) -> Shared | None:

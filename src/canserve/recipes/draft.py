@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from canserve.recipes.arity import Arity
+from canserve.recipes.further import Files
 from canserve.recipes.stated import stated_in
-from canserve.recipes.variables import Scope
+from canserve.recipes.variables import NOTHING, Scope
 from canserve.recipes.yaml_tree import Node, Path, leaves, shown
 from canserve.rules.recipes import is_secret, place_flags, runs, secret_flags, secret_words
 from canserve.subjects.recipe import HIDDEN, Command, Key, Open, Recipe, Refused, Role, Said, Shared, Stated
@@ -43,6 +45,10 @@ class Draft:
     """Of the input."""
     spoken: bool = False
     """Whether the input is a shell text: its words are the keys then, else those of the document."""
+    files: Files = field(default_factory=Files)
+    arity: Arity | None = None
+    """Of the build's flags; None: the rules' knowledge of them."""
+    after_flags: Said | None = None
 
     def located(self, words: Sequence[Said]) -> tuple[Said, ...]:
         """Words of a text whose lines were folded: each flag where it is found from the first line on."""
@@ -52,7 +58,7 @@ class Draft:
             if word.value.startswith("-") and len(word.value) > 1:
                 near = range(at, min(at + MAX_FOLDED, len(self.lines)) + 1)
                 at = next((number for number in near if word.value in self.lines[number - 1]), at)
-            found.append(Said(word.value, at))
+            found.append(replace(word, line=at))
         return tuple(found)
 
     def word(self, path: str, value: str, line: int, role: Role) -> None:
@@ -146,8 +152,19 @@ def finished(draft: Draft, part: str | None) -> Recipe:
         keys=tuple(draft.keys),
         refused=tuple(draft.scope.refused),
         notes=tuple(draft.scope.notes),
+        files=tuple(draft.files.asked),
+        after_flags=draft.after_flags,
     )
-    return replace(recipe, open=tuple(_placed(one, recipe) for one in draft.scope.open))
+    return replace(recipe, open=tuple(_placed(_perhaps(one, recipe), recipe) for one in draft.scope.open))
+
+
+def _perhaps(one: Open, recipe: Recipe) -> Open:
+    """A variable that nothing sets may be set by a file of variables that was not read."""
+    sets = [each for each in recipe.files if not each.decides and each.unread is not None]
+    if one.why != NOTHING or not sets:
+        return one
+    names = ", ".join(f"{each.path} (line {each.line})" for each in sets)
+    return replace(one, why=f"{NOTHING}, unless {names} does, which was not read")
 
 
 def _each_once(stated: Iterable[Stated]) -> tuple[Stated, ...]:

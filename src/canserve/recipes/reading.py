@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping as Variables
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from canserve.facts import Fact
+from canserve.recipes.arity import Arity
 from canserve.recipes.commands import Around, script
 from canserve.recipes.draft import Draft, finished
 from canserve.recipes.forms import (
@@ -16,9 +19,11 @@ from canserve.recipes.forms import (
     units,
     variables_file,
 )
+from canserve.recipes.further import Files
 from canserve.recipes.servers import suspicious
 from canserve.recipes.trouble import MAX_CHARACTERS, RecipeError, UnknownFormError
-from canserve.recipes.yaml_tree import Mapping, documents
+from canserve.recipes.yaml_tree import Mapping as Keys
+from canserve.recipes.yaml_tree import documents
 from canserve.subjects.recipe import Recipe
 
 COMMANDS = "command line"
@@ -31,20 +36,31 @@ _KEY = re.compile(r"""(?:["']?[A-Za-z_][\w .-]{0,60}["']?\s*:(?:\s|$)|---|\{)"""
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
 
 
-def read_recipe(
-    text: str, name: str = "-", variables: Variables[str, str] | None = None, part: str | None = None
-) -> Recipe:
-    """The recipe in a text. ``name``: of its file, which may tell the form. ``variables``: what ``.env`` sets.
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known beside a recipe's text."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What files of variables set that the user named."""
+    files: Mapping[str, Fact[str | None]] = field(default_factory=dict)
+    """Further files that it refers to, by their path from its folder on. ``Recipe.files`` says which are asked for."""
+    arity: Arity | None = None
+    """How many values the build's own flags take; None: what the rules know."""
+
+
+def read_recipe(text: str, name: str = "-", beside: Beside | None = None, part: str | None = None) -> Recipe:
+    """The recipe in a text. ``name``: of its file, which may tell the form.
 
     ``part``: of several servers or variants the one that is meant. Raises RecipeError where nothing can be read.
     """
+    beside = beside or Beside()
     if len(text) > MAX_CHARACTERS:
         raise RecipeError(f"longer than {MAX_CHARACTERS} characters")
     if "\0" in text or "\1" in text:
         raise RecipeError("not a text: it holds zeros")
     text = text.removeprefix("\ufeff")
-    draft = Draft(name, lines=tuple(text.splitlines()))
-    draft.scope.variables.update(variables or {})
+    draft = Draft(name, lines=tuple(text.splitlines()), files=Files(beside.files), arity=beside.arity)
+    draft.scope.variables.update(beside.variables)
     _read(text, name, part, draft)
     recipe = finished(draft, part)
     if part is not None and not any(part in (each.name, str(each.line)) for each in recipe.commands):
@@ -70,7 +86,7 @@ def _read(text: str, name: str, part: str | None, draft: Draft) -> None:
 
 def _document(text: str, part: str | None, draft: Draft) -> None:
     """YAML, or JSON."""
-    trees = tuple(tree for tree in documents(text) if isinstance(tree, Mapping))
+    trees = tuple(tree for tree in documents(text) if isinstance(tree, Keys))
     if not trees:
         raise RecipeError("a document without keys")
     tree = trees[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename
 
+from canserve.recipes.arity import Arity, positional
 from canserve.rules.recipes import Server, joins, servers
 from canserve.subjects.recipe import Said
 
@@ -27,14 +28,18 @@ class Serving:
     model: Said | None
     revision: Said | None
     args: tuple[Said, ...]
+    config: Said | None = None
+    """A file of further options."""
+    after_flags: Said | None = None
+    """A word behind flags that is the model, or may be it."""
 
 
-def serving(words: Sequence[Said]) -> Serving | None:
-    """The server that these words start; None: they start none."""
+def serving(words: Sequence[Said], arity: Arity | None = None) -> Serving | None:
+    """The server that these words start; None: they start none. ``arity``: of the build's own flags."""
     for server in servers():
         rest = _after(words, server)
         if rest is not None:
-            return _apart(rest, server)
+            return _apart(rest, server, arity)
     return None
 
 
@@ -64,16 +69,35 @@ def _program(words: Sequence[Said], program: tuple[str, ...]) -> bool:
     return basename(first) == program[0] and tuple(more) == program[1:]
 
 
-def _apart(words: Sequence[Said], server: Server) -> Serving:
+def _apart(words: Sequence[Said], server: Server, arity: Arity | None) -> Serving:
     rest = list(words)
-    model = rest.pop(0) if server.positional and rest and not rest[0].value.startswith("-") else None
     named = _taken(rest, server.model)
     revision = _taken(rest, server.revision)
+    config = next(reversed(_values(rest, server.config)), None) if server.config else None
+    model = after = None
+    if server.positional and rest and not rest[0].value.startswith("-"):
+        model = rest.pop(0)
+    elif server.positional and named is None:
+        number, certain = positional([word.value for word in rest], arity or Arity.of(server.engine))
+        after = None if number is None else rest[number]
+        model = rest.pop(number) if number is not None and certain else None
     found = named or model
     if found is not None and (cached := _CACHED.fullmatch(found.value)):
         revision = revision or Said(cached[3], found.line)
         found = Said(f"{cached[1]}/{cached[2]}", found.line)
-    return Serving(server.engine, found, revision, tuple(rest))
+    return Serving(server.engine, found, revision, tuple(rest), config, after)
+
+
+def _values(words: Sequence[Said], flag: str) -> list[Said]:
+    """What a flag is given, each time that it stands there."""
+    found = []
+    for number, word in enumerate(words):
+        name, equals, value = word.value.partition("=")
+        if name == flag and equals:
+            found.append(replace(word, value=value))
+        elif name == flag and number + 1 < len(words):
+            found.append(words[number + 1])
+    return found
 
 
 def _taken(words: list[Said], flags: Sequence[str]) -> Said | None:

@@ -17,6 +17,9 @@ ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _OPENERS = frozenset({"if", "for", "while", "until", "case"})
 _CLOSERS = frozenset({"fi", "done", "esac"})
 _KEYWORDS = _OPENERS | _CLOSERS | {"then", "else", "elif", "do", "!", "{", "}", "time", "function"}
+CHANGES = frozenset({"source", ".", "set"})
+"""Commands after which words may mean something else."""
+_ALL = frozenset({"allexport"})
 _DECLARES = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:[^\n$#]{0,80})?\$[ \t]+", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*$", re.MULTILINE)
@@ -35,13 +38,18 @@ class Simple:
     assigned: Mapping[str, Said]
     """Assignments in front of it."""
     line: int
+    certain: bool = True
+    """Whether it is carried out whatever the commands before it answer."""
 
 
-def simple_commands(text: str, line: int, scope: Scope, lined: bool = True) -> tuple[Simple, ...]:
-    """All simple commands of a text that begins on ``line``. ``lined``: its lines are those of the file."""
+def simple_commands(text: str, line: int, scope: Scope, lined: bool = True) -> Iterator[Simple]:
+    """All simple commands of a text that begins on ``line``. ``lined``: its lines are those of the file.
+
+    What one of them does to the scope (``source``) counts for those behind it.
+    """
     text = text.replace("\r\n", "\n")
     text = _PROMPT.sub(lambda found: " " * len(found[0]), _FENCE.sub("", text))
-    return tuple(_Reader(text, line, scope, lined).commands())
+    return _Reader(text, line, scope, lined).commands()
 
 
 def split(text: str, line: int, scope: Scope) -> tuple[Said, ...]:
@@ -136,6 +144,9 @@ class _Reader:
             if before is not None:
                 yield before
             before = one
+            if one.words and one.words[0].value in CHANGES:
+                yield one
+                before = None
         if before is not None:
             yield before
 
@@ -357,13 +368,24 @@ class _Reader:
             return None
         if rest and rest[0].value == "shift":
             self._scope.shift()
-        if rest and not declares:
-            return Simple(tuple(rest), assigned, words[0].line)
         certain = self._depth <= 0 and self._before not in ("&&", "||")
+        if rest and rest[0].value == "set":
+            self._set([word.value for word in rest[1:]])
+        if rest and not declares:
+            return Simple(tuple(rest), assigned, words[0].line, certain)
         for name, value in assigned.items():
             if certain:
                 self._scope.variables[name] = value.value
             else:  # set under a condition: nobody knows which value it has
                 self._scope.variables.pop(name, None)
                 self._scope.doubtful.add(name)
-        return Simple((), assigned, words[0].line) if declares else None
+        exported = declares or self._scope.exports
+        return Simple((), assigned, words[0].line, certain) if exported else None
+
+    def _set(self, words: list[str]) -> None:
+        """``set -a``, ``set +a``, ``set -o allexport``, ``set -euao pipefail``."""
+        for number, word in enumerate(words):
+            flags = word[:1] in ("-", "+") and not word.startswith("--")
+            named = flags and word.endswith("o") and set(words[number + 1 : number + 2]) & _ALL
+            if flags and ("a" in word[1:] or named):
+                self._scope.exports = word[0] == "-"

@@ -11,6 +11,7 @@ from canserve.subjects.recipe import Open, Refused
 
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]))")
 _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9])(?:(:?[-=?+])(.*))?", re.DOTALL)
+NOTHING = "nothing in the recipe sets it"
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
 
 
@@ -27,6 +28,10 @@ class Scope:
     """Variables that the place of execution sets, such as its own address: left as they are."""
     doubtful: set[str] = field(default_factory=set)
     """Variables that are set under a condition."""
+    secret: set[str] = field(default_factory=set)
+    """Variables that are set, to a value that is not kept."""
+    exports: bool = False
+    """Whether what a shell's text sets from here on reaches what it starts (``set -a``)."""
     words: int = MAX_WORDS
     grown: list[int] = field(default_factory=lambda: [0])
     """How many characters variables stood for so far; shared with the scopes within."""
@@ -41,8 +46,9 @@ class Scope:
             self.notes,
             self.runtime,
             self.doubtful,
-            self.words,
-            self.grown,
+            self.secret,
+            words=self.words,
+            grown=self.grown,
         )
 
     def shift(self) -> None:
@@ -62,6 +68,8 @@ class Scope:
             why = "known only where it runs"
         elif what.strip("${}") in self.doubtful:
             why = "set under a condition: which value it has is not known"
+        elif what.strip("${}") in self.secret:
+            why = "it is set to a secret, which is not kept"
         one = Open(what[:200], line, why)
         if one not in self.open:
             self.open.append(one)
@@ -115,7 +123,7 @@ def reference(text: str, at: int, line: int, scope: Scope, depth: int = 0) -> tu
     if name in scope.variables:
         scope.grow(len(scope.variables[name]), line)
         return scope.variables[name], found.end()
-    scope.leave(found[0], line, "nothing in the recipe sets it")
+    scope.leave(found[0], line, NOTHING)
     return found[0], found.end()
 
 
@@ -125,7 +133,7 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
         if array[1] in scope.arrays:
             scope.grow(sum(map(len, scope.arrays[array[1]])), line)
             return " ".join(scope.arrays[array[1]])
-        scope.leave(whole, line, "nothing in the recipe sets it")
+        scope.leave(whole, line, NOTHING)
         return whole
     found = _BRACED.fullmatch(inside)
     if found is None or depth > MAX_NESTED:
@@ -140,7 +148,7 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
         return value
     if operator in ("-", ":-", "=", ":="):
         return expanded(rest, line, scope, depth + 1)
-    why = f"has to be set: {rest}" if operator.endswith("?") and rest else "nothing in the recipe sets it"
+    why = f"has to be set: {rest}" if operator.endswith("?") and rest else NOTHING
     left = f"${{{name}}}"  # without its message, whose blanks would make several words of it
     scope.leave(left, line, why)
     return left

@@ -29,6 +29,8 @@ class Scalar:
     """Where its text begins: of a block, the line below the sign."""
     style: str | None = None
     """None: plain; a quote, or the sign of a block."""
+    at: str = ""
+    """``base.yaml:3`` where it stands in a further file."""
 
     @property
     def null(self) -> bool:
@@ -205,6 +207,24 @@ def leaves(node: Node, path: Path = ()) -> Iterator[tuple[Path, str, int]]:
         case Mapping():
             for key, each in node.entries:
                 yield from leaves(each, (*path, key.text))
+
+
+def moved(node: Node, line: int, file: str) -> Node:
+    """What stands in a further file, on the line where that is named."""
+    match node:
+        case Scalar():
+            style = '"' if node.lined or node.style == ">" else node.style
+            return Scalar(node.text, line, style, node.at or f"{file}:{node.line}")
+        case Items():
+            return Items(tuple(moved(each, line, file) for each in node.nodes), line)
+        case Mapping():
+            return Mapping(
+                tuple((_key(key, line, file), moved(each, line, file)) for key, each in node.entries), line
+            )
+
+
+def _key(key: Scalar, line: int, file: str) -> Scalar:
+    return Scalar(key.text, line, key.style, key.at or f"{file}:{key.line}")
 
 
 def shown(path: Path) -> str:

@@ -23,7 +23,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 READABLE = "build-readable"
 """The rule of a build that could not be read, so that no check judged it."""
 _LINE = re.compile(r"line (\d{1,7})")
-_TOLD = re.compile(r"line (\d{1,7}): ")
+_TOLD = re.compile(r"line (\d{1,7})(?: \([^()]{1,200}\))?: ")
 """Flags of a recipe are told with their line."""
 
 

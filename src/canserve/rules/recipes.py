@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from posixpath import basename
+from typing import Literal
 
 from canserve.rules.table import Row, load
 
 FILE = "recipes.toml"
+FLAGS = "recipe_flags.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Server:
     model: tuple[str, ...]
     revision: tuple[str, ...]
     positional: bool
+    config: str
+    """The flag that names a file of options; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,16 @@ def servers() -> tuple[Server, ...]:
             row.texts("model"),
             row.texts("revision"),
             row.values.get("positional") is True,
+            str(row.values.get("config", "")),
         )
         for row in load(FILE).rows("server")
     )
+
+
+@cache
+def config_flags() -> frozenset[str]:
+    """Flags that name a file of options: what it says is read in its place."""
+    return frozenset(server.config for server in servers() if server.config)
 
 
 @cache
@@ -79,6 +90,14 @@ def joins() -> tuple[tuple[str, ...], ...]:
 def short(engine: str) -> Mapping[str, str]:
     """Short flags of an engine, and the options that they stand for."""
     return {k: v for row in _of("short", engine) for k, v in row.values["options"].items()}
+
+
+@cache
+def takes(engine: str) -> Mapping[str, Literal["none", "one", "several"]]:
+    """How many words the flags of an engine take, where its releases agree."""
+    counts: tuple[Literal["none", "one", "several"], ...] = ("none", "one", "several")
+    rows = [row for row in load(FLAGS).rows("takes") if row.text("engine") == engine]
+    return {flag: count for row in rows for count in counts for flag in row.texts(count)}
 
 
 @cache

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from canserve.facts import Fact, Known
+
 HIDDEN = "[REDACTED]"
 """What stands for a secret: its value is not kept."""
 
@@ -23,6 +25,8 @@ class Said:
 
     value: str
     line: int
+    at: str = ""
+    """``serve.yaml:3`` where it stands in a further file: ``line`` is where the recipe names that file then."""
 
     def __str__(self) -> str:
         return self.value
@@ -60,6 +64,35 @@ class Refused:
     what: str
     line: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A file that the recipe refers to. What reads recipes states it; who may look at files reads it."""
+
+    path: str
+    """From the recipe's folder on, or from the root of a file system."""
+    line: int
+    """Where the recipe names it."""
+    purpose: str
+    """``env_file of server``, ``--config``."""
+    found: Fact[int | None]
+    """How many characters were read; Known(None): it is not there."""
+    required: bool = True
+    """Whether whoever starts the recipe would miss it."""
+    decides: bool = False
+    """Whether what is served depends on it."""
+
+    @property
+    def unread(self) -> str | None:
+        """Why its content is not known, in words; None: it is known, or nobody misses it."""
+        match self.found:
+            case Known(None):
+                return "it is not there" if self.required else None
+            case Known():
+                return None
+            case missing:
+                return missing.why if missing.ask is None else f"{missing.why} ({missing.ask})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +176,10 @@ class Recipe:
     open: tuple[Open, ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
+    files: tuple[Further, ...] = ()
+    """Further files that it refers to."""
+    after_flags: Said | None = None
+    """A word behind a flag's own values that is taken for the model, or may be it: the build's table of flags decides."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -156,9 +193,18 @@ class Recipe:
 
     def line_of(self, flag: str) -> int | None:
         """Where a flag stands."""
+        word = self._word_of(flag)
+        return None if word is None else word.line
+
+    def place_of(self, flag: str) -> str | None:
+        """``line 5``, ``line 5 (serve.yaml:3)``: where a flag stands, in words."""
+        word = self._word_of(flag)
+        return None if word is None else f"line {word.line}" + (f" ({word.at})" if word.at else "")
+
+    def _word_of(self, flag: str) -> Said | None:
         plain = flag.replace("_", "-")
-        words = ((word.value.partition("=")[0].replace("_", "-"), word.line) for word in self.args)
-        return next((line for name, line in words if name == plain), None)
+        words = ((word.value.partition("=")[0].replace("_", "-"), word) for word in self.args)
+        return next((word for name, word in words if name == plain), None)
 
 
 MOST = 12
@@ -176,6 +222,9 @@ def remarks(recipe: Recipe) -> Iterable[str]:
     for one in aside[:MOST]:
         where = f" in {one.where}" if one.where else ""
         yield f"{recipe.name}, line {one.line}: {one.what}{where} is left open: {one.why}"
+    for file in recipe.files:
+        if not file.decides and (why := file.unread) is not None:
+            yield f"{recipe.name}, line {file.line}: {file.path} ({file.purpose}) is not read: {why}"
     for note in recipe.notes:
         yield f"{recipe.name}{',' if note.startswith('line ') else ':'} {note}"
 
