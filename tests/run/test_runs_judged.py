@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +17,12 @@ from typing import Any
 import pytest
 
 from canserve.api import promised
+from canserve.api.ranks_told import ranks_told
+from canserve.api.running import Sought, one_of
 from canserve.facts import Known, Missing
+from canserve.store.journal import journal
+from canserve.subjects.inquiry import RankNow
+from canserve.verify.ledger import Ledger
 from loopback import free_port
 from made_plans import saved, server
 from stub_server import program
@@ -125,3 +133,25 @@ def test_a_promise_comes_back_as_it_went() -> None:
     for broken in ({**told, "decode": [1]}, {**told, "later": 1}, {"why": ""}):
         assert isinstance(promised.from_kept(broken, "4f2a9c1d"), Missing)
     assert isinstance(promised.from_kept(None, "4f2a9c1d"), Missing)
+
+
+def test_ranks_are_looked_at_while_it_is_asked(ana: Ana) -> None:
+    up = ana.up()
+    assert up["state"] == "up", up
+    ledger = Ledger()
+
+    def seen(alive: bool) -> RankNow:
+        until = time.monotonic() + 120
+        while not any(one.alive is alive for one in ledger.now().ranks):
+            assert time.monotonic() < until, ledger.now().ranks
+            time.sleep(0.1)
+        return ledger.now().ranks[0]
+
+    with journal(ana.folder / "ana") as kept:
+        found = one_of(Sought(up["run"], state=str(ana.folder / "state")), kept)
+    with ranks_told(found, ledger):
+        rank = seen(alive=True)
+        assert (rank.who, rank.machine, rank.phase) == ("rank 0", "local", "rank 0: ready")
+        os.kill(int(Path(found.running[0].name, "pid").read_text()), signal.SIGKILL)
+        assert seen(alive=False).state == "killed"
+    assert "ranks" not in {thread.name for thread in threading.enumerate()}

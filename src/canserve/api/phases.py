@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from canserve.api.diagnosing import shipped_matcher
 from canserve.api.running import Found
 from canserve.run.phases import Source, phases
+from canserve.subjects.deployment import Running
 
 Phases = Mapping[str, Mapping[int, tuple[str, ...]]]
 """By run and process: ``rank 0: ready``."""
@@ -18,15 +19,19 @@ def phases_of(found: Sequence[Found]) -> Phases:
 
 
 def _sources(it: Found) -> Iterator[Source]:
-    told = it.entry.told if it.entry is not None else {}
-    engine = told.get("engine")
-    processes = told.get("processes", ())
+    engine = it.told.get("engine")
     for one in it.running:
-        ranks = _ranks(one.ranks) or (
-            tuple(processes[one.process]["ranks"]) if one.process < len(processes) else ()
-        )
+        ranks = ranks_of(it, one)
         if engine and ranks:
             yield Source(one, engine, ranks, it.program or "docker")
+
+
+def ranks_of(it: Found, one: Running) -> tuple[int, ...]:
+    """The ranks of one of its processes; empty: it only joins machines, or nothing says."""
+    processes = it.told.get("processes", ())
+    return _ranks(one.ranks) or (
+        tuple(processes[one.process]["ranks"]) if one.process < len(processes) else ()
+    )
 
 
 def _ranks(text: str) -> tuple[int, ...]:

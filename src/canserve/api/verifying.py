@@ -15,6 +15,7 @@ from canserve.subjects.served import NOT_ASKED, Expected, Served, Speeds
 from canserve.trees.secret import Secret
 from canserve.verdict import Finding, Skipped, Verdict, worst
 from canserve.verify.client import key_from
+from canserve.verify.ledger import Ledger
 from canserve.verify.limits import QUICK, Limits
 from canserve.verify.probe import Wanted, ask_all
 from canserve.verify.samples import MAX_BYTES as MOST_SAMPLES
@@ -52,6 +53,8 @@ class VerifyWishes:
     limits: Limits | None = None
     """All bounds at once; None: the usual ones."""
     progress: Callable[[str], None] | None = None
+    ledger: Ledger | None = None
+    """Is told of every part, request and rank, for whoever wants to see them; None: nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ def verify_endpoint(
         wishes.wait,
         _samples(wishes.samples) if wishes.samples is not None else None,
         tell=wishes.progress or (lambda _: None),
+        ledger=wishes.ledger or Ledger(),
     )
     report = judged(ask_all(wanted))
     return replace(report, notes=tuple(_notes(report, place)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from canserve.api import SpecError
 from canserve.api.promised import from_kept
+from canserve.api.ranks_told import ranks_told
 from canserve.api.running import Found
 from canserve.api.verifying import VerifyReport, VerifyWishes, verify_endpoint
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
@@ -30,7 +31,7 @@ def verify_run(found: Found, wishes: VerifyWishes) -> VerifyReport:
         promise = from_kept(found.entry.told.get("promise"), found.run)
         # A plan that states no speed is nothing to compare with: the check does not apply.
         expected = promise if isinstance(promise, Known) else None
-    with _endpoint(found, place, wishes) as endpoint:
+    with _endpoint(found, place, wishes) as endpoint, ranks_told(found, wishes.ledger):
         return verify_endpoint(endpoint, wishes, expected, _ended(found))
 
 

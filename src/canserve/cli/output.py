@@ -129,7 +129,7 @@ class Progress:
             return
         said, turn = "", 0
         while not self._done.wait(_TICK):
-            message = visible(self._message, 200)
+            message = visible(self._line(), 200)
             if self._terminal:
                 self._draw(message, turn)
                 turn += 1
@@ -139,11 +139,17 @@ class Progress:
         if self._terminal:
             self._clear()
 
+    def _line(self) -> str:
+        """What is said now."""
+        return self._message
+
     def _clear(self) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _draw(self, message: str, turn: int) -> None:
         seconds = f" ({time.monotonic() - self._start:.0f} s)"
-        room = shutil.get_terminal_size().columns - len(seconds) - 3
-        line = f"{_SPINNER[turn % len(_SPINNER)]} {message[:room]}{seconds}"
+        from canserve.render.progress import fitted
+
+        said = fitted(message, shutil.get_terminal_size().columns - len(seconds) - 2)
+        line = f"{_SPINNER[turn % len(_SPINNER)]} {said}{seconds}"
         print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)

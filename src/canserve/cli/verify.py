@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli.live import Live
 from canserve.cli.names import nearest
-from canserve.cli.output import Progress, emit, format_option, look, quiet_option, remark
+from canserve.cli.options import file_option, seconds_option
+from canserve.cli.output import emit, format_option, look, quiet_option, remark
 from canserve.cli.runs import Where, on_options, sought
 from canserve.verdict import word
 
@@ -45,12 +47,7 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 @click.option(
     "--model", metavar="NAME", help="The model's name in requests; without it the first that is listed."
 )
-@click.option(
-    "--plan",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A saved plan to compare with.",
-)
+@file_option("--plan", "A saved plan to compare with.")
 @click.option(
     "--expect",
     multiple=True,
@@ -70,34 +67,13 @@ def explained(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 @click.option(
     "--patience", type=click.FloatRange(0.1), metavar="SECONDS", help="For one answer.  [default: 60]"
 )
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=0,
-    metavar="SECONDS",
-    help="For a server that is still starting.",
-)
-@click.option(
-    "--key-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help=f"Holds the API key; or {KEY} in the environment.",
-)
+@seconds_option("--wait", "For a server that is still starting.", default=0)
+@file_option("--key-file", f"Holds the API key; or {KEY} in the environment.")
 @click.option(
     "--ca", type=click.Path(path_type=Path), metavar="FILE", help="Certificate authorities to trust."
 )
-@click.option(
-    "--samples",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Judge speeds from this file of canserve, guidellm or bench serve.",
-)
-@click.option(
-    "--export",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Keep raw samples in the form of bench serve, a line for each step.",
-)
+@file_option("--samples", "Judge speeds from this file of canserve, guidellm or bench serve.")
+@file_option("--export", "Keep raw samples in the form of bench serve, a line for each step.")
 @click.option(
     "--explain",
     multiple=True,
@@ -153,9 +129,14 @@ def run(wanted: Wanted) -> int:
     from canserve.api.verifying import VerifyWishes, verify
     from canserve.api.verifying_runs import verify_run
     from canserve.cli.check import EXIT
+    from canserve.verify.ledger import Ledger
 
     key = _key(wanted.key_file)
-    with Progress(wanted.quiet) as progress:
+    with Live(wanted.quiet) as progress:
+        ledger = None
+        if not wanted.quiet:
+            ledger = Ledger()
+            progress.follow(ledger.now)
         wishes = VerifyWishes(
             wanted.model,
             wanted.plan,
@@ -169,6 +150,7 @@ def run(wanted: Wanted) -> int:
             wanted.wait,
             wanted.samples,
             progress=progress,
+            ledger=ledger,
         )
         run_meant = sought(wanted.url, wanted.where)
         report = verify(wanted.url, wishes) if run_meant is None else verify_run(run_meant, wishes)

@@ -60,7 +60,17 @@ def live_lines(outlook: Outlook, width: int, most: int = MOST) -> list[str]:
             counts[stage.words] = counts.get(stage.words, 0) + 1
         more = [f"  {', '.join(f'{count} ranks {words}' for words, count in counts.items())}"]
     lines = [*(_line(stage, outlook.at) for stage in shown), *more]
-    return [visible(line, _LONGEST)[: max(width - 1, 20)] for line in lines]
+    return [fitted(visible(line, _LONGEST), width) for line in lines]
+
+
+def fitted(line: str, width: int) -> str:
+    """The line cut so that it takes one row of a terminal; letters may be wider than one column."""
+    room = max(width - 1, 20)
+    if line.isascii() or len(line) * 2 <= room:
+        return line[:room]
+    from rich.cells import set_cell_size
+
+    return set_cell_size(line, room).rstrip()
 
 
 def _line(stage: Stage, at: float) -> str:

@@ -14,6 +14,7 @@ from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.subjects.served import Broken, Page, Reply, Silence
 from canserve.trees.secret import shown
 from canserve.verify.client import Client, CutError, RefusedError, Response, SilentError, UnreachedError
+from canserve.verify.ledger import Ledger
 from canserve.verify.limits import Clock
 from canserve.verify.reply import Stream, read_all, read_reply
 from canserve.verify.sse import StreamError
@@ -54,6 +55,8 @@ class Asker:
 
     losing: bool = False
     """Whether some requests were seen to be lost while others were answered."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Is told of every request."""
 
     def patience(self, ask: Ask) -> float:
         """Seconds after which this request is given up, while there is time."""
@@ -75,6 +78,10 @@ class Asker:
 
     def exchange(self, ask: Ask, use: Any, stream: Stream) -> Fact[Reply]:
         """The same, with the open reply handed to ``use``, which makes a reply of it."""
+        with self.ledger.request(stream):
+            return self._exchange(ask, use, stream)
+
+    def _exchange(self, ask: Ask, use: Any, stream: Stream) -> Fact[Reply]:
         how = f"POST /v1/chat/completions: {ask.about}{', streamed' if ask.stream else ''}"
         patience = self.patience(ask)
         seconds = min(patience, self.clock.left())

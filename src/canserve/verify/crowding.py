@@ -20,7 +20,7 @@ from canserve.verify.conversation import ROOM, Rooms, joined
 from canserve.verify.reply import Stream
 from canserve.verify.status import busy, metrics
 
-_LEFT_STREAMS = 2
+LEFT_STREAMS = 2
 _PIECES = 12
 """Of each stream, before it is left."""
 _POLL = 0.25
@@ -103,7 +103,7 @@ def cancelled(asker: Asker, rooms: Rooms) -> Fact[Cancelled]:
             return asker.exchange(replace(ask, more={}), partial(use, stream), stream)
         return reply
 
-    left = joined(fanout(leave, range(_LEFT_STREAMS), _LEFT_STREAMS))
+    left = joined(fanout(leave, range(LEFT_STREAMS), LEFT_STREAMS))
     if isinstance(left, Missing):
         return left
     start = time.monotonic()
@@ -121,7 +121,7 @@ def cancelled(asker: Asker, rooms: Rooms) -> Fact[Cancelled]:
     during = max(seen, default=None)
     looks = (*left.evidence, _counted(asker, before, during, after), *following.evidence)
     found = Cancelled(
-        _LEFT_STREAMS, before, during, after, waited, _rest(left.value, room), following.value, growing
+        LEFT_STREAMS, before, during, after, waited, _rest(left.value, room), following.value, growing
     )
     return Known(found, looks)
 

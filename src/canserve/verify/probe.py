@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from canserve.checks.served.check import partly_lost
 from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.rules.questions import questions
 from canserve.rules.served import Told
 from canserve.subjects.served import NOT_ASKED, Answer, Expected, Listed, Page, Reply, Served, Speeds
 from canserve.trees.fanout import fanout
 from canserve.verify import conversation as talk
-from canserve.verify import crowding, status
+from canserve.verify import crowding, ledger, status
 from canserve.verify.asking import Asker
 from canserve.verify.client import Client
 from canserve.verify.conversation import Rooms
+from canserve.verify.ledger import Ledger
 from canserve.verify.length import Lengths
 from canserve.verify.limits import Clock, Limits
 from canserve.verify.speed import Meter
@@ -46,13 +48,15 @@ class Wanted:
     samples: Speeds | None = None
     """Speeds that were measured before; None: they are measured now."""
     tell: Callable[[str], None] = lambda _: None
+    ledger: Ledger = field(default_factory=Ledger)
+    """Is told of every part and request."""
 
 
 def ask_all(wanted: Wanted) -> Served:
     """Everything. Never raises for what a server does."""
     client = Client(wanted.endpoint, wanted.limits, wanted.certificates)
     try:
-        return _Round(wanted, Asker(client, Clock(wanted.limits))).served()
+        return _Round(wanted, Asker(client, Clock(wanted.limits), ledger=wanted.ledger)).served()
     finally:
         client.close()
 
@@ -61,6 +65,14 @@ def ask_all(wanted: Wanted) -> Served:
 class _Round:
     wanted: Wanted
     asker: Asker
+
+    def _begin(self, part: str, doing: str, total: int = 0) -> None:
+        self.wanted.tell(doing)
+        self.asker.ledger.begin(part, total)
+
+    def _end(self, served: Served) -> Served:
+        self.asker.ledger.end(served)
+        return served
 
     def served(self) -> Served:
         """The endpoint with every fact that could be had."""
@@ -74,13 +86,14 @@ class _Round:
         )
         if wanted.expected is not None:
             served = replace(served, expected=wanted.expected)
-        served = self._status(served)
+        self._begin(ledger.ITSELF, "asking for its models")
+        served = self._end(self._status(served))
         if not _worth_asking(served):
             return served
-        wanted.tell("asking a first question")
+        self._begin(ledger.FIRST, "asking a first question", 1)
         context = served.context.value if isinstance(served.context, Known) else None
         first = talk.first(self.asker, context)
-        served = replace(served, first=first)
+        served = self._end(replace(served, first=first))
         if not isinstance(first, Known) or not isinstance(first.value, Answer) or first.value.empty:
             return served
         self.asker.unit = first.value.seconds
@@ -88,7 +101,6 @@ class _Round:
         return self._load(self._formats(self._talk(served, rooms), rooms), rooms)
 
     def _status(self, served: Served) -> Served:
-        self.wanted.tell("asking for its models")
         page = self._patiently()
         self.asker.clock.restart()
         if isinstance(page, Missing):
@@ -132,28 +144,27 @@ class _Round:
             if not starting or time.monotonic() >= until:
                 return page
             self.wanted.tell("waiting for the server")
+            self.asker.ledger.detail("waiting for the server")
             time.sleep(min(_POLL, max(until - time.monotonic(), 0.05)))
 
     def _talk(self, served: Served, rooms: Rooms) -> Served:
-        tell = self.wanted.tell
-        tell("asking what is known")
-        known = talk.known(self.asker, rooms)
+        self._begin(ledger.KNOWN, "asking what is known", len(questions("fact")))
+        served = self._end(replace(served, known=talk.known(self.asker, rooms)))
         replicas = served.expected.value.replicas if isinstance(served.expected, Known) else 1
-        tell("asking every replica")
-        copies = crowding.copies(self.asker, rooms, max(self.wanted.limits.copies, 4 * replicas), known)
-        self.asker.losing = partly_lost(replace(served, copies=copies)) is not None
-        tell("asking one by one")
-        alone = talk.alone(self.asker, rooms)
-        tell("asking the same again")
+        count = max(self.wanted.limits.copies, 4 * replicas)
+        self._begin(ledger.COPIES, "asking every replica", count)
+        copies = crowding.copies(self.asker, rooms, count, served.known)
+        served = self._end(replace(served, copies=copies))
+        self.asker.losing = partly_lost(served) is not None
+        self._begin(ledger.ALONE, "asking one by one", sum(each.alone for each in questions("fact")))
+        served = self._end(replace(served, alone=talk.alone(self.asker, rooms)))
+        self._begin(ledger.AGAIN, "asking the same again", talk.REPEATS + 1)
         repeats, streamed = talk.repeats(self.asker, rooms), talk.streamed(self.asker, rooms)
-        tell("asking for a few sentences")
-        essays = talk.essays(self.asker, rooms)
-        return replace(
-            served, copies=copies, known=known, alone=alone, repeats=repeats, streamed=streamed, essays=essays
-        )
+        served = self._end(replace(served, repeats=repeats, streamed=streamed))
+        self._begin(ledger.TEXTS, "asking for a few sentences", len(questions("essay")))
+        return self._end(replace(served, essays=talk.essays(self.asker, rooms)))
 
     def _formats(self, served: Served, rooms: Rooms) -> Served:
-        self.wanted.tell("asking for tools, JSON, stop texts")
         jobs: list[Callable[[], Fact[Reply]]] = [
             lambda: talk.tool(self.asker, rooms, stream=False),
             lambda: talk.tool(self.asker, rooms, stream=True),
@@ -161,35 +172,38 @@ class _Round:
             lambda: talk.stop(self.asker, rooms),
             lambda: talk.chances(self.asker, rooms),
         ]
+        self._begin(ledger.FORMATS, "asking for tools, JSON, stop texts", len(jobs))
         tool, tool_streamed, schema, stop, chances = fanout(lambda job: job(), jobs, len(jobs))
-        return replace(
-            served, tool=tool, tool_streamed=tool_streamed, schema=schema, stop=stop, chances=chances
+        return self._end(
+            replace(served, tool=tool, tool_streamed=tool_streamed, schema=schema, stop=stop, chances=chances)
         )
 
     def _load(self, served: Served, rooms: Rooms) -> Served:
-        tell, limits = self.wanted.tell, self.wanted.limits
+        limits = self.wanted.limits
         per_sentence = 18.0
+        self._begin(ledger.LONG, "asking with long prompts", 2 + len(limits.shares))
         if isinstance(served.context, Known):
-            tell("asking with long prompts")
             lengths = Lengths(self.asker, rooms, served.context.value)
             long = lengths.all()
             served = replace(served, long=long, too_long=lengths.beyond())
             per_sentence = lengths.per_sentence
         else:
             served = replace(served, long=served.context, too_long=served.context)
-        tell("leaving answers in the middle")
-        served = replace(served, cancelled=crowding.cancelled(self.asker, rooms))
+        self._end(served)
+        self._begin(ledger.LEFT, "leaving answers in the middle", crowding.LEFT_STREAMS + 1)
+        served = self._end(replace(served, cancelled=crowding.cancelled(self.asker, rooms)))
+        meter = Meter(self.asker, rooms.context, per_sentence)
+        self._begin(ledger.SPEED, "measuring its speed", 0 if self.wanted.samples else meter.planned)
         if self.wanted.samples is not None:
             look = Evidence(self.wanted.samples.imported, "samples", f"{len(self.wanted.samples.ramp)} runs")
             served = replace(served, speeds=Known(self.wanted.samples, (look,)))
         else:
-            tell("measuring its speed")
-            served = replace(served, speeds=Meter(self.asker, rooms.context, per_sentence).all())
-        tell("asking more than it may hold")
+            served = replace(served, speeds=meter.all())
+        self._end(served)
         fits = max(self.asker.clock.left(), 0) * _CROWD_SHARE / max(self.asker.unit, 1e-3)
-        return replace(
-            served, crowd=crowding.crowd(self.asker, max(min(limits.crowd, int(fits)), _LEAST_CROWD))
-        )
+        count = max(min(limits.crowd, int(fits)), _LEAST_CROWD)
+        self._begin(ledger.CROWD, "asking more than it may hold", count + 1)
+        return self._end(replace(served, crowd=crowding.crowd(self.asker, count)))
 
 
 def _worth_asking(served: Served) -> bool:

@@ -230,7 +230,7 @@ def _list(value: Any) -> list[Any]:
     return value[:_MOST_CALLS] if isinstance(value, list) else []
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Stream:
     """A streamed reply being read: ``pieces`` counts as it goes, for whoever gives up waiting."""
 
@@ -239,6 +239,21 @@ class Stream:
     """Pieces that the request can have: more are no answer to it."""
     pieces: int = 0
     gathered: _Gathered = field(default_factory=_Gathered)
+
+    @property
+    def arrived(self) -> int:
+        """Pieces with text that have come."""
+        return len(self.gathered.arrivals)
+
+    @property
+    def first(self) -> float | None:
+        """Seconds from sending to the first of them; None: none has come."""
+        return self.gathered.arrivals[0] if self.gathered.arrivals else None
+
+    @property
+    def counted(self) -> int | None:
+        """Tokens of the answer by the server's own count; None: it has not said."""
+        return _count(self.gathered.usage, "completion_tokens")
 
     def read(self, response: Response, leave_after: int | None = None) -> Reply:
         """All of it, or ``leave_after`` pieces: the rest is left where it is, and the connection closed."""

@@ -34,19 +34,29 @@ class Meter:
     def all(self) -> Fact[Speeds]:
         """Every sample there is time for. Missing where the very first one does not come."""
         limits = self.asker.client.limits
+        ledger = self.asker.ledger
+        ledger.detail("warming up")
         warm = self._decode("warm-up", 16)
         if isinstance(warm, Missing):
             return warm
         if isinstance(warm.value, Refusal):
             self.forced = False
+        ledger.detail("one stream")
         alone = [self._decode(f"decoding, sample {n + 1}", limits.decode) for n in range(limits.samples)]
+        ledger.detail("short prompts")
         short = [self._prompt(f"short prompt, sample {n + 1}", 4) for n in range(limits.samples)]
+        ledger.detail("long prompts")
         long = [
             self._prompt(f"long prompt, sample {n + 1}", self._sentences()) for n in range(limits.samples)
         ]
         steps, ended = self._ramp()
         speeds = Speeds(_known(alone), _known(short), _known(long), tuple(steps), ended)
         return Known(speeds, tuple(look for look in _looks([*alone, *short, *long])) + self._said(steps))
+
+    @property
+    def planned(self) -> int:
+        """Requests before the ramp."""
+        return 1 + 3 * self.asker.client.limits.samples
 
     def _sentences(self) -> int:
         limits = self.asker.client.limits
@@ -87,6 +97,8 @@ class Meter:
         """So many streams at once; None where the time was over."""
         limits = self.asker.client.limits
         asks = list(range(width))
+        place = f", step {limits.ramp.index(width) + 1} of {len(limits.ramp)}" if width in limits.ramp else ""
+        self.asker.ledger.detail(f"{width} at once{place}", width)
         start = time.monotonic()
         looked = fanout(
             lambda n: self._decode(f"one of {width} streams, {n + 1}", limits.decode // 2), asks, width
