@@ -24,6 +24,8 @@ FORM = "canserve messages 2"
 CPP = (".cpp", ".cc", ".c", ".cu", ".cuh", ".h", ".hpp")
 MIN_CONSTANT = 24
 """Letters of a template that are not filled in, below which it says too little to be recognised by."""
+_PYTHON = frozenset({"module", "object", "has no attribute", "type object"})
+"""Pieces of the messages of a missing attribute, which a module's own lookup repeats word by word."""
 _MAX_UNPACKED = 32 << 20
 
 
@@ -66,8 +68,9 @@ def read_file(path: str, text: str) -> tuple[tuple[int, str], ...]:
 
 
 def telling(template: str) -> bool:
-    """Whether a template is long enough to be recognised by."""
-    return sum(map(len, pieces(template))) >= MIN_CONSTANT
+    """Whether a template is long enough to be recognised by, and not what Python itself says."""
+    said = tuple(pieces(template))
+    return sum(map(len, said)) >= MIN_CONSTANT and not (said and set(map(str.strip, said)) <= _PYTHON)
 
 
 def area_holds(area: Area, path: str) -> bool:
@@ -187,7 +190,7 @@ def _catalogued() -> Sequence[tuple[tuple[str, ...], Message]]:
 
 def _longest_first(messages: Iterable[Message]) -> list[tuple[tuple[str, ...], Message]]:
     """With their constant parts; of a thousand ranks a thousand lines are looked up."""
-    found = [(tuple(pieces(message.template)), message) for message in messages]
+    found = [(tuple(pieces(each.template)), each) for each in messages if telling(each.template)]
     return sorted((each for each in found if each[0]), key=lambda each: -sum(map(len, each[0])))
 
 

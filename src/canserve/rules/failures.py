@@ -31,7 +31,10 @@ KINDS = (
 )
 """Kinds of failures; what output names, and so never renamed."""
 
-TABLES = ("failures_model.toml", "failures_hardware.toml", "failures_nodes.toml", "failures_general.toml")
+TABLES = (
+    *("failures_model.toml", "failures_weights.toml", "failures_hardware.toml", "failures_libraries.toml"),
+    *("failures_nodes.toml", "failures_images.toml", "failures_general.toml"),
+)
 _LONGEST = 200
 
 
@@ -56,6 +59,8 @@ class Signature:
     """The name that the pattern captures must stand a second time in the line."""
     differ: tuple[str, ...]
     """Two captured groups that must differ."""
+    unless: tuple[str, ...]
+    """Words none of which may stand in the line: another row's business, also where that row is left out."""
     because: str
     fix: str
     look: tuple[str, ...]
@@ -181,8 +186,9 @@ def _signature(row: Row) -> Signature:
     if role not in get_args(Role):
         raise row.wrong(f"no such role: {role}")
     harmless = role == "harmless"
-    kind = "" if harmless else row.text("kind")
-    if not harmless and kind not in KINDS:
+    # What only follows from a failure need not tell its kind.
+    kind = str(row.values.get("kind", "")) if harmless or role == "consequence" else row.text("kind")
+    if kind not in KINDS and not (kind == "" and role in ("harmless", "consequence")):
         raise row.wrong(f"no such kind: {kind}")
     return Signature(
         row.text("name"),
@@ -195,6 +201,7 @@ def _signature(row: Row) -> Signature:
         bool(row.values.get("certain")),
         bool(row.values.get("listed")),
         row.texts("differ"),
+        row.texts("unless"),
         "" if harmless else row.text("because"),
         "" if harmless else row.text("fix"),
         row.texts("look"),

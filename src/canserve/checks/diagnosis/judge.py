@@ -61,7 +61,7 @@ class _Judged:
         self.source = ""
 
     def known(self, row: Signature, groups: Mapping[str, str]) -> _Judged:
-        self.kind, self.name, self.source = row.kind, row.name, row.source
+        self.kind, self.name, self.source = row.kind or None, row.name, row.source
         self.because, self.fix = filled(row.because, groups), filled(row.fix, groups)
         self.look = row.look or self.look
         return self

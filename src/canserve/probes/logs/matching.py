@@ -13,8 +13,8 @@ from canserve.subjects.progress import Count
 
 _MEMORY = 1 << 20
 _SIEVE_MEMORY = 64 << 20
-EXCEPTION = r"^(?:[\w]+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Died|Mismatch)\b(?:: |:?$)"
-"""The last line of a traceback."""
+EXCEPTION = r"^(?:[\w]+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Died|Mismatch)\b(?:: |:?$)|^ {0,4}(?:Value error|Assertion failed), "
+"""The last line of a traceback; pydantic says it in the line below."""
 _CPP = r"(?:terminate called after throwing|^Fatal Python error: |^  what\(\):|^Segmentation fault|^Aborted \(core)"
 GENERIC: tuple[str, ...] = (
     *("Error:", "Error\n", "Exception:", "Exception\n", "terminate called after throwing", "what():"),
@@ -201,6 +201,8 @@ def _by_literal(rows: Iterable[tuple[tuple[str, ...], int]]) -> dict[str, list[i
 
 def _holds(row: Signature, groups: Mapping[str, str], text: str, before: str, alone: bool) -> bool:
     if row.listed and text.count(f"'{groups.get('name', '')}'") < 2:
+        return False
+    if any(word in text for word in row.unless):
         return False
     if row.differ and len({groups.get(name) for name in row.differ}) < 2:
         return False

@@ -39,6 +39,8 @@ _DUMPED = 64 << 20
 _CLAIM = re.compile(r"\b(assert [^\n]{1,300})\s*(?:\n[^\n]*[~^]+\s*)?\Z")
 """What an assertion without a message says: its own code, quoted in the line above it."""
 _REFUSED = re.compile(r'HTTP/1\.[01]"? [45]\d\d\b| [45]\d\d$')
+_UNDER_FRAME = 3
+"""Ends of lines between a frame and what was raised there: of its own, its code, and the marks below."""
 _FACTS = ("version", "world", "local", "address", "advertised", "begun", "ended")
 _TRACEBACK = "Traceback (most recent call last)"
 
@@ -66,7 +68,9 @@ class _Reader:
         self._events: dict[tuple[str, str, str], int] = {}
 
     def block(self, block: Block) -> None:
-        data, position, counted, number = block.data, 0, 0, block.first
+        # The end of the last line is looked for as every other line's is.
+        data = block.data if block.data.endswith(b"\n") else block.data + b"\n"
+        position, counted, number = 0, 0, block.first
         while (hit := self._sieve.search(data, position)) is not None:
             start = max(data.rfind(b"\n", 0, hit.start()) + 1, hit.start() - MAX_LINE)
             end = data.find(b"\n", hit.end() - 1)
@@ -152,7 +156,7 @@ class _Reader:
             return
         if len(events) >= MAX_EVENTS:
             return
-        frames = _FRAME.findall(before[before.rfind(_TRACEBACK) :]) if _TRACEBACK in before else []
+        frames = _frames(before)
         area = self._area([path for path, _, _ in frames]) if signature is None else None
         raised_at = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
         groups = {name: value[:MAX_KEPT] for name, value in recognised.groups.items()} if recognised else {}
@@ -222,6 +226,15 @@ class _Reader:
             # A dump only quotes what a log said; that log has it in its place.
             reading.events, reading.processes, reading.times = [], {}, []
         return reading
+
+
+def _frames(before: str) -> list[tuple[str, str, str]]:
+    """Of the traceback that ends here, outermost first. One that was pasted without its head ends right here."""
+    if _TRACEBACK in before:
+        return _FRAME.findall(before[before.rfind(_TRACEBACK) :])
+    last = max((hit.end() for hit in _FRAME.finditer(before)), default=None)
+    pasted = last is not None and before.count("\n", last) <= _UNDER_FRAME
+    return _FRAME.findall(before) if pasted else []
 
 
 def _kept(line: Line) -> Line:
