@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from canserve.api.promised import from_kept
+from canserve.commands import claims
+from canserve.facts import Known
+from canserve.memory.quantity import Quantity
+from canserve.plan.plan import Speed
 from canserve.plan.steps.describing import description, understood
 from canserve.store.journal import journal
 from canserve.subjects.deployment import Deployment, Folder, Image, Site
-from made_plans import server
+from made_plans import environment, made, server, written
 from operator_here import Here, within
 
 
@@ -72,6 +79,65 @@ def test_adopt_then_status_logs_and_down_without_naming_machines(here: Here) -> 
     assert here.asked("down", run)[0]["state"] == "nothing"
 
 
+def planned(here: Here, name: str) -> str:
+    """A plan that states a speed."""
+    speed = Speed(
+        Quantity(30.0, 27.0, 33.0, "measured"),
+        34.0,
+        Quantity(90.0, 80.0, 99.0, ""),
+        Quantity(500.0, 400.0, 600.0, ""),
+        700.0,
+        "memory bandwidth",
+    )
+    plan = made([server("local", here.port)], build=environment(here.folder, "vllm"))
+    return str(written(here.folder / name, [replace(plan, speed=Known(speed))]))
+
+
+def test_whoever_adopts_is_named_by_claims_status_and_refusals_and_has_what_was_promised(here: Here) -> None:
+    run = here.asked("up", planned(here, "plan.json"))[0]["run"]
+    record = here.state / f"{run}.json"
+    born = record.stat().st_mtime_ns
+    adopted, code = here.asked("adopt", run, "--on", "local", who="ben")
+    assert code == 0 and adopted["runs"][0]["operator"].startswith("ben@"), adopted
+    assert str((here.state / "accelerator-0.lock").readlink()).startswith(f"{run} process ben@")
+    described = understood(record.read_text())
+    assert described is not None and described.operator.startswith("ben@")
+    # What is older than the record was not made for the run, whoever has it.
+    assert record.stat().st_mtime_ns == born
+    for words, who in ((("--on", "local"), "cai"), ((), "ana"), ((), "ben")):
+        (one,) = here.asked("status", *words, who=who)[0]["runs"]
+        assert one["operator"].startswith("ben@"), (words, who, one)
+    again, code = here.asked("up", planned(here, "again.json"), who="cai")
+    assert code == 1 and "accelerator-0 is held" in again["because"] and "ben@" in again["because"], again
+    with journal(here.folder / "ana") as hers, journal(here.folder / "ben") as his:
+        first, second = hers.run(run), his.run(run)
+    assert first is not None and second is not None
+    promise = second.told["promise"]
+    assert promise == first.told["promise"] and promise["decode"] == [30.0, 27.0, 33.0], promise
+    assert isinstance(from_kept(promise, run), Known)
+    assert here.asked("down", run, who="ben")[1] == 0
+    assert here.left() == set()
+
+
+def test_only_a_claim_of_the_run_itself_is_taken_over(tmp_path: Path) -> None:
+    """Between the look and the step it may have become somebody else's."""
+    lock = tmp_path / "accelerator-0.lock"
+
+    def take(run: str, text: str) -> subprocess.CompletedProcess[str]:
+        argv = claims.take_over(str(tmp_path), "accelerator-0", run, text)
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    lock.symlink_to("r2 docker cai@desk now")
+    done = take("r1", "r1 docker ben@desk now")
+    assert (done.returncode, done.stdout) == (1, "r2 docker cai@desk now\n")
+    assert str(lock.readlink()) == "r2 docker cai@desk now"
+    assert take("r2", "r2 docker ben@desk now").returncode == 0
+    assert str(lock.readlink()) == "r2 docker ben@desk now"
+    lock.unlink()
+    assert take("r2", "r2 docker ben@desk now").returncode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -122,6 +188,8 @@ def test_a_description_says_no_more_than_it_should() -> None:
     assert head is not None and second is not None
     assert [one[1] for one in head.processes] == ["a", "b"] and head.held == ("a", "b")
     assert [one[1] for one in second.processes] == ["b"] and second.held == ("b",)
+    promised = understood(description(replace(it, promise={"decode": [1, 1, 1]}), "a"))
+    assert promised == replace(head, promise={"decode": [1, 1, 1]})
 
 
 @pytest.mark.parametrize(
@@ -139,6 +207,8 @@ def test_another_form_is_no_description(change: dict[str, object]) -> None:
     told = json.loads(description(it, "a"))
     assert understood(json.dumps(told)) is not None
     assert understood(json.dumps({**told, **change})) is None
+    without = understood(json.dumps({**told, "promise": [1]}))  # less is known then, and no more
+    assert without is not None and without.promise is None
 
 
 def test_the_engine_that_a_run_names_is_asked(here: Here) -> None:

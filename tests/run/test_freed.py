@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from canserve.api.sites import bare
-from canserve.run.executing import Stop
-from canserve.run.freed import Held, Still, compared, in_use, still_held
+from canserve.run.freed import Held, Still, Waiting, compared, in_use, still_held
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Deployment, Folder, Site
 from loopback import free_port
@@ -35,7 +34,7 @@ def port(it: Deployment) -> int:
 
 def stuck(it: Deployment, nodes: Sequence[Node], before: Mapping[str, Held], patience: float) -> list[Still]:
     """Without what lies in shared memory: other tests run at the same time."""
-    return [one for one in still_held(it, nodes, before, Stop(), patience=patience) if one.passes]
+    return [one for one in still_held(it, nodes, before, Waiting(patience=patience)) if one.passes]
 
 
 def test_nothing_is_held_where_nothing_ran(it: Deployment) -> None:
@@ -52,6 +51,15 @@ def test_a_port_on_which_something_still_listens(it: Deployment) -> None:
         assert (still.machine, still.blocks) == ("here", True) and f"port {port(it)}" in still.what
         assert stuck(it, HERE, in_use(it, HERE), 0) == []  # it was so before
     assert stuck(it, HERE, before, 5) == []
+
+
+def test_a_machine_that_was_not_reached_is_said_to_be_unseen_and_not_waited_for(it: Deployment) -> None:
+    """By waiting nothing becomes free where nobody could take it away."""
+    waited: list[str] = []
+    how = Waiting(tell=waited.append, lost={"here": "no route to host"})
+    (still,) = still_held(it, HERE, {}, how)
+    assert (still.machine, still.what) == ("here", "it cannot be seen: no route to host")
+    assert (still.blocks, still.passes, waited) == (True, False, [])
 
 
 def test_a_claim_and_a_process_that_are_left(it: Deployment) -> None:

@@ -130,7 +130,11 @@ def test_a_promise_comes_back_as_it_went() -> None:
     assert isinstance(found, Known)
     assert found.value.decode == (30.0, 27.0, 33.0) and found.value.wants == {"tools"}
     assert found.evidence[0].saw == "because"
-    for broken in ({**told, "decode": [1]}, {**told, "later": 1}, {"why": ""}):
+    never = float("nan")  # machines keep it too, where everybody may write
+    for broken in (
+        {**told, "decode": [1]}, {**told, "later": 1}, {"why": ""}, {**told, "decode": [30, never, 33]},
+        {**told, "decode_bound": -1}, {**told, "wants": 3}, {**told, "layers": "x"}, {**told, "ranks": float("inf")},
+    ):  # fmt: skip
         assert isinstance(promised.from_kept(broken, "4f2a9c1d"), Missing)
     assert isinstance(promised.from_kept(None, "4f2a9c1d"), Missing)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -11,6 +11,7 @@ from canserve.api.described import as_told
 from canserve.api.preparing import operator
 from canserve.api.running import Found, Sought, one_of
 from canserve.commands import claims
+from canserve.plan.steps.describing import written
 from canserve.plan.steps.step import Step
 from canserve.run.executing import Failure, Hands, carry_out, now
 from canserve.store.journal import Event, Journal
@@ -36,7 +37,8 @@ def adopt(
 ) -> Adopted:
     """Take over a deployment that machines hold: from now on this journal knows it. Nothing that runs is touched.
 
-    Every machine gets a line of audit. Doing it again is no error. Raises SpecError where nothing of it is there.
+    Every machine gets a line of audit, and its claims and what it says of the run name who has it now. Doing it again
+    is no error. Raises SpecError where nothing of it is there.
     """
     if not sought.on:
         raise SpecError("where it runs is not said", "name its machines with --on")
@@ -46,33 +48,44 @@ def adopt(
             f"nothing of {found.run} is on {', '.join(sought.on)}",
             "canserve status --on MACHINE shows what is",
         )
-    told = {**as_told(found), "adopted": found.operator}
+    who = _who()
+    told = as_told(found)
+    untold = {name: value for name, value in found.described.items() if not told.get(name)}
+    told |= {**untold, "operator": who, "adopted": found.operator}
     if found.entry is None:
         journal.begin(found.run, now(), told)
     else:
-        journal.retell(found.run, {**found.entry.told, **{name: told[name] for name in _PLACES}})
+        journal.retell(found.run, told)
     journal.settle(found.run, "up" if found.word == "running" else "starting", "adopted")
-    line = _line(found)
-    journal.tell(Event(str(told["story"]), found.run, now(), "adopted", line))
-    steps = audit_steps(found, line)
+    journal.tell(Event(str(told["story"]), found.run, now(), "adopted", _line(found, who)))
     hands = Hands(found.run, {node.name: node for node in found.nodes}, journal, tell=tell)
-    left = carry_out(steps, "adopt", hands)
-    return Adopted(replace(found, entry=journal.run(found.run)), found.operator, left)
+    left = carry_out(adopting_steps(found, who), "adopt", hands)
+    return Adopted(one_of(replace(sought, run=found.run), journal, options), found.operator, left)
 
 
-def audit_steps(found: Found, line: str = "") -> tuple[Step, ...]:
-    """What is run on machines: each notes who took it over."""
-    text = line or _line(found)
-    return tuple(
-        Step("audit", name, claims.note(found.state, text), 0, f"{found.state} cannot be written")
-        for name in found.held
-    )
+def adopting_steps(found: Found, who: str = "") -> tuple[Step, ...]:
+    """What is run on machines: each notes who took it over, and from then on names whoever that is."""
+    return tuple(_steps(found, who or _who()))
 
 
-def _line(found: Found) -> str:
-    before = found.operator or "nobody known"
-    return f"{operator()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} adopt {found.run} from {before}"
+def _steps(found: Found, who: str) -> Iterator[Step]:
+    state, run = found.state, found.run
+    there = {each.machine: each for each in found.seen}
+    for name in found.held:
+        yield Step("audit", name, claims.note(state, _line(found, who)), 0, f"{state} cannot be written")
+        seen = there.get(name)
+        for claim in () if seen is None else seen.claims:
+            argv = claims.take_over(state, claim.name, run, claims.said(run, claim.program, who))
+            yield Step("claim", name, argv, 0, f"the claim on {claim.name} could not be taken over")
+        for one in () if seen is None else seen.described:
+            argv = claims.describe_anew(state, run, written(replace(one, operator=who)))
+            yield Step("describe", name, argv, 0, f"{state}/{run}.json cannot be written")
 
 
-_PLACES = ("machines", "held", "state", "program")
-"""What whoever looks now knows better than what the journal had."""
+def _who() -> str:
+    """As claims say it."""
+    return f"{operator()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _line(found: Found, who: str) -> str:
+    return f"{who} adopt {found.run} from {found.operator or 'nobody known'}"

@@ -18,7 +18,7 @@ from canserve.run.awaiting import Awaited, ended, look_at
 from canserve.run.carrying import Carry, bring
 from canserve.run.evidence import Collected, collect
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
-from canserve.run.freed import Held, Still, in_use, still_held
+from canserve.run.freed import Held, Still, Waiting, in_use, still_held
 from canserve.store.journal import Event, Journal
 from canserve.subjects.deployment import Seen
 from canserve.subjects.outcome import State
@@ -98,7 +98,7 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     told = {
         "model": one.model, "build": one.build, "engine": one.engine, "program": one.program, "state": one.state,
         "operator": one.operator, "machines": kept(it.nodes), "held": it.machines, "endpoint": endpoint(one),
-        "promise": it.promise, "story": doing.story or one.run,
+        "promise": one.promise, "story": doing.story or one.run,
         "processes": [{"host": each.host, "ranks": each.ranks} for each in one.processes],
     }  # fmt: skip
     doing.journal.begin(one.run, now(), told)
@@ -197,7 +197,9 @@ def _ended(it: Prepared, doing: Doing, report: UpReport, before: Mapping[str, He
         report = _explained(it, doing, report)
     report = _undone(it, doing, report)
     if began and report.undone and report.state != "interrupted":
-        found = still_held(one, it.nodes, before, doing.undoing, doing.tell)
+        lost = {failure.step.machine: failure.why for failure in report.left if not failure.reached}
+        how = Waiting(doing.undoing, doing.tell, lost=lost)
+        found = still_held(one, it.nodes, before, how)
         for still in found:
             doing.say(it, "not-free", f"{still.machine}: {still.what}")
         report = replace(report, still=found)

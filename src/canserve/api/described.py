@@ -25,11 +25,12 @@ def described(run: str, state: str, nodes: Sequence[Node], seen: Sequence[Seen])
         ([names[host], api] for _, host, _, api in processes.values() if api is not None and host in names),
         None,
     )
+    promise = next((one.promise for _, one in said if one.promise is not None), None)
     count = max(processes, default=-1) + 1
     whole = set(processes) == set(range(count)) and len(most.processes) == count
     return {
         "model": most.model, "build": most.build, "engine": most.engine, "program": most.program, "state": state,
-        "operator": most.operator, "machines": kept(nodes), "endpoint": endpoint, "promise": None, "story": run,
+        "operator": most.operator, "machines": kept(nodes), "endpoint": endpoint, "promise": promise, "story": run,
         "held": [names.get(name, name) for name in most.held],
         # Only the head knows all of them: without it no list is better than one with holes.
         "processes": [

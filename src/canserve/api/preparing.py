@@ -6,10 +6,8 @@ import getpass
 import re
 import secrets
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from canserve.api import Options, SpecError, promised
 from canserve.api.sites import named, real, site, with_addresses
@@ -51,8 +49,6 @@ class Prepared:
     """The machines as the user names them."""
     after: tuple[Step, ...] = ()
     """Once it serves."""
-    promise: Mapping[str, Any] | None = None
-    """What the plan promises of speed, as the journal keeps it for ``verify``."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -93,6 +89,7 @@ def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
         operator=f"{operator()} {when}",
         given=given_to(chosen.model, where, wishes),
         state=absolute(wishes.state, "the folder of claims"),
+        promise=promised.kept(chosen),
     )
     notes = (*start.notes, *notes_for(deployment, wishes))
     policy = restart_policy(where, wishes)
@@ -104,7 +101,6 @@ def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
         notes=notes,
         targets=tuple(wishes.on or names),
         after=() if policy is None else kept_up(deployment, policy),
-        promise=promised.kept(chosen),
     )
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.plan.plan import Plan
 from canserve.subjects.served import Expected
+
+WANTS = frozenset({"tools", "reasoning", "dummy"})
+"""What flags ask for."""
+MOST_WORDS = 2000
+"""Characters of a text."""
 
 
 def expected_of(plan: Plan, name: str) -> Fact[Expected]:
@@ -48,34 +54,49 @@ def kept(plan: Plan) -> dict[str, Any]:
 
 
 def from_kept(told: Mapping[str, Any] | None, run: str) -> Fact[Expected]:
-    """And back. Missing where the journal holds nothing of the kind, or in another form."""
+    """And back. Missing where nothing of the kind is kept, or in another form.
+
+    That of a run which was adopted comes from a machine, where everybody may write.
+    """
     if told is None:
         return Missing(
             Cause.UNAVAILABLE, f"nothing says what was planned for {run}", ask="name it: --plan FILE"
         )
     if "missing" in told:
         return Missing(Cause.UNAVAILABLE, str(told["missing"]), ask=str(told.get("ask") or ""))
-    fields = {name: value for name, value in told.items() if name != "why"}
-    prefill = fields.get("prefill")
+    prefill = told.get("prefill")
     try:
+        if later := told.keys() - {each.name for each in fields(Expected)} - {"why"}:
+            raise ValueError(f"{min(map(str, later))[:80]} is not known here")
         expected = Expected(
-            **fields
-            | {
-                "decode": _numbers(fields["decode"]),
-                "prefill": None if prefill is None else _numbers(prefill),
-                "wants": frozenset(fields["wants"]),
-            }
+            decode=_numbers(told["decode"]),
+            decode_bound=_number(told["decode_bound"]),
+            prefill=None if prefill is None else _numbers(prefill),
+            limit=str(told["limit"])[:MOST_WORDS],
+            machines=int(told["machines"]),
+            ranks=int(told["ranks"]),
+            layers=int(told["layers"]),
+            model=str(told["model"])[:MOST_WORDS],
+            wants=frozenset(WANTS & set(told["wants"])),
+            replicas=int(told.get("replicas", 1)),
         )
-    except (TypeError, ValueError, KeyError) as error:
-        why = f"what the journal holds of the plan of {run} is of another form: {error}"
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        why = f"what is kept of the plan of {run} is of another form: {error}"
         return Missing(Cause.UNREADABLE, why, ask="name it: --plan FILE")
-    how = "decode_tok_s, decode_bound_tok_s of its plan, as the journal kept them"
-    return Known(expected, (Evidence(run, how, str(told.get("why", ""))),))
+    how = "decode_tok_s, decode_bound_tok_s of its plan, as they were kept with the run"
+    return Known(expected, (Evidence(run, how, str(told.get("why", ""))[:MOST_WORDS]),))
 
 
 def _numbers(told: Any) -> tuple[float, float, float]:
-    value, low, high = map(float, told)
+    value, low, high = map(_number, told)
     return value, low, high
+
+
+def _number(told: Any) -> float:
+    found = float(told)
+    if not math.isfinite(found) or found < 0:
+        raise ValueError(f"{told!r} is no speed")
+    return found
 
 
 def _three(quantity: Quantity) -> tuple[float, float, float]:

@@ -120,7 +120,9 @@ def _of_journal(entry: Entry, sought: Sought) -> Found:
     programs = () if program == PROCESS else (program,)
     seen = look_for(nodes, Question(state, entry.run, programs, ports), held)
     mine = tuple(_only(entry.run, program, each) for each in seen)
-    return Found(entry.run, entry, nodes, held, program, state, entry.told["operator"], mine)
+    # Whoever took it over meanwhile is named by its machines.
+    who = next((claim.operator for each in mine for claim in each.claims), entry.told["operator"])
+    return Found(entry.run, entry, nodes, held, program, state, who, mine)
 
 
 def _on_machines(sought: Sought, journal: Journal, options: Options) -> tuple[Found, ...]:

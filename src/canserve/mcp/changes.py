@@ -165,7 +165,7 @@ def adopt(it: takes.Adopt, asking: Asking) -> Done:
 
 def _adopt(it: takes.Adopt) -> Shown:
     from canserve.api.adopting import adopt as api_adopt
-    from canserve.api.adopting import audit_steps
+    from canserve.api.adopting import adopting_steps
     from canserve.api.running import Sought, one_of
     from canserve.probes.live import routes
     from canserve.render.run_structure import status_output, steps_output
@@ -177,7 +177,7 @@ def _adopt(it: takes.Adopt) -> Shown:
         found = one_of(Sought(it.run, tuple(it.on), it.state), kept)
     shown = {
         "runs": plain(status_output((found,)).runs),
-        "steps": plain(steps_output(audit_steps(found), routes(found.nodes))),
+        "steps": plain(steps_output(adopting_steps(found), routes(found.nodes))),
     }
 
     def carry_out(asking: Asking) -> Done:

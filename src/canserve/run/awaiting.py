@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from canserve.plan.plan import Plan
@@ -33,11 +33,11 @@ class Awaited:
     """Whether one small request has to be answered too, before it is up."""
 
 
-def look_at(it: Deployment, nodes: Sequence[Node], ports: tuple[int, ...] = ()) -> tuple[Seen, ...]:
-    """One look at every machine of a deployment."""
+def look_at(it: Deployment, nodes: Sequence[Node], lost: Collection[str] = ()) -> tuple[Seen, ...]:
+    """One look at every machine of a deployment, but at those that are lost."""
     programs = () if it.program == PROCESS else (it.program,)
-    held = tuple(site.name for site in it.sites)
-    return look_for(nodes, Question(it.state, it.run, programs, ports), held)
+    held = tuple(site.name for site in it.sites if site.name not in lost)
+    return look_for(nodes, Question(it.state, it.run, programs), held)
 
 
 def ended(seen: Sequence[Seen]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from canserve.commands import claims
@@ -61,8 +61,19 @@ class Still:
     """Whether it may go away by itself."""
 
 
-def in_use(it: Deployment, nodes: Sequence[Node]) -> dict[str, Held]:
-    """What is in use on the machines of a deployment now. Never raises for what a machine does."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How it is waited for."""
+
+    stop: Stop = field(default_factory=Stop)
+    tell: Callable[[str], None] = lambda _: None
+    patience: float = PATIENCE
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Machines that were not reached while it was taken away, and why: nothing becomes free there by waiting."""
+
+
+def in_use(it: Deployment, nodes: Sequence[Node], lost: Collection[str] = ()) -> dict[str, Held]:
+    """What is in use on the machines of a deployment now, but of those that are lost. Never raises for what one does."""
     named = {node.name: node for node in nodes}
 
     def look(name: str) -> Held:
@@ -71,7 +82,7 @@ def in_use(it: Deployment, nodes: Sequence[Node]) -> dict[str, Held]:
         sections = (Section("memory", _MEMORY), Section("shared", _SHARED), Section("ports", listening))
         return _held(asked(named[name], named, sections, Way(), Limits(whole=40)))
 
-    names = [site.name for site in it.sites]
+    names = [site.name for site in it.sites if site.name not in lost]
     return dict(zip(names, fanout(look, names, WIDTH), strict=True))
 
 
@@ -91,27 +102,25 @@ def _held(look: Look) -> Held:
 
 
 def still_held(
-    it: Deployment,
-    nodes: Sequence[Node],
-    before: Mapping[str, Held],
-    stop: Stop,
-    tell: Callable[[str], None] = lambda _: None,
-    patience: float = PATIENCE,
+    it: Deployment, nodes: Sequence[Node], before: Mapping[str, Held], how: Waiting
 ) -> tuple[Still, ...]:
     """What of a deployment that was taken away is not free again in time; empty: all is."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + how.patience
+    lost = [
+        Still(name, f"it cannot be seen: {why}", blocks=True, passes=False) for name, why in how.lost.items()
+    ]
     while True:
-        found = (*_left(it, nodes), *compared(it, before, in_use(it, nodes)))
+        found = (*lost, *_left(it, nodes, how.lost), *compared(it, before, in_use(it, nodes, how.lost)))
         waiting = [one for one in found if one.passes]
-        if not waiting or time.monotonic() > end or stop.asked:
+        if not waiting or time.monotonic() > end or how.stop.asked:
             return found
-        tell(f"waiting until {waiting[0].machine} is free again: {waiting[0].what}")
-        stop.event.wait(EVERY)
+        how.tell(f"waiting until {waiting[0].machine} is free again: {waiting[0].what}")
+        how.stop.event.wait(EVERY)
 
 
-def _left(it: Deployment, nodes: Sequence[Node]) -> list[Still]:
+def _left(it: Deployment, nodes: Sequence[Node], lost: Collection[str]) -> list[Still]:
     out = []
-    for seen in look_at(it, nodes):
+    for seen in look_at(it, nodes, lost=lost):
         out += [
             Still(seen.machine, f"{one.kind} {one.name} is still there", blocks=True) for one in seen.running
         ]
@@ -125,7 +134,7 @@ def compared(it: Deployment, before: Mapping[str, Held], after: Mapping[str, Hel
     """What of its machines is in use after and was not before."""
     out = []
     for site in it.sites:
-        now, then = after[site.name], before.get(site.name, Held())
+        now, then = after.get(site.name, Held()), before.get(site.name, Held())
         out += [
             Still(site.name, f"something still listens on port {port}", blocks=True)
             for port in sorted(now.ports - then.ports)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from canserve.subjects.launch import Process
 
@@ -84,6 +85,8 @@ class Deployment:
     """Who, from where and when: ``ana@desk 2026-11-30T14:40:00Z``."""
     given: Given = field(default_factory=Given)
     state: str = STATE
+    promise: Mapping[str, Any] | None = None
+    """What its plan promises of speed, as the journal keeps it for ``verify``; also its machines keep it."""
 
     @property
     def program(self) -> str:
@@ -148,6 +151,8 @@ class Described:
     """Number, machine, ranks, and the port where it answers requests: on the head all, elsewhere its own."""
     held: tuple[str, ...]
     """Machines of which it holds something, as far as this one knows."""
+    promise: Mapping[str, Any] | None = None
+    """What its plan promises of speed, as ``Deployment.promise``: on the head. Whoever reads it judges its form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,28 +11,33 @@ from canserve.subjects.deployment import Deployment, Described
 
 FORM = 1
 MAX_BYTES = 1 << 20
-_WORDS = ("model", "build", "engine", "program", "operator", "machine")
+_WORDS = ("machine", "model", "build", "engine", "program", "operator")
+_PROCESS = ("number", "host", "ranks", "api")
 
 
 def description(it: Deployment, machine: str) -> str:
     """For one machine, on one line. The head's names every process, the others' their own: there may be thousands."""
     head = bool(it.sites) and machine == it.sites[0].name
-    processes = [
-        {
-            "number": number,
-            "host": one.host,
-            "ranks": list(one.ranks),
-            "api": listens(it.engine, one.argv).api,
-        }
+    processes = tuple(
+        (number, one.host, one.ranks, listens(it.engine, one.argv).api)
         for number, one in enumerate(it.processes)
         if head or one.host == machine
-    ]
+    )
+    held = tuple(site.name for site in it.sites) if head else (machine,)
+    told = Described(
+        it.run, machine, it.model, it.build, it.engine, it.program, it.operator, processes, held,
+        it.promise if head else None,
+    )  # fmt: skip
+    return written(told)
+
+
+def written(it: Described) -> str:
+    """The line that ``understood`` reads."""
     told = {
-        "form": FORM, "run": it.run, "machine": machine, "model": it.model, "build": it.build, "engine": it.engine,
-        "program": it.program, "operator": it.operator, "processes": processes,
-        "held": [site.name for site in it.sites] if head else [machine],
+        "form": FORM, **{name: getattr(it, name) for name in ("run", *_WORDS)}, "held": it.held,
+        "processes": [dict(zip(_PROCESS, one, strict=True)) for one in it.processes],
     }  # fmt: skip
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(told if it.promise is None else {**told, "promise": it.promise}, separators=(",", ":"))
 
 
 def understood(text: str) -> Described | None:
@@ -57,13 +62,14 @@ def understood(text: str) -> Described | None:
     return Described(
         told["run"], told["machine"], told["model"], told["build"], told["engine"], told["program"],
         told["operator"], tuple(one for one in found if one is not None), tuple(held),
+        promise if isinstance(promise := told.get("promise"), dict) else None,
     )  # fmt: skip
 
 
 def _process(one: Any) -> tuple[int, str, tuple[int, ...], int | None] | None:
     if not isinstance(one, Mapping):
         return None
-    number, host, ranks, api = (one.get(name) for name in ("number", "host", "ranks", "api"))
+    number, host, ranks, api = (one.get(name) for name in _PROCESS)
     if type(number) is not int or not isinstance(host, str) or not isinstance(ranks, list):
         return None
     if not all(type(rank) is int for rank in ranks) or not (
