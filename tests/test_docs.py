@@ -1,7 +1,7 @@
 """What the papers show is what the tool prints. ``./dev docs`` writes it anew, this compares.
 
-In README.md and docs/ every ``console`` block is one command and the whole of what it shows on an 80-column terminal;
-every ``python`` block runs.
+In README.md and docs/ every ``console`` block is one command and what it shows on an 80-column terminal: all of it, or
+its beginning where the block ends with a line ``...``. Every ``python`` block runs, every link leads somewhere.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 REFERENCE = ROOT / "docs" / "checks.md"
 WRITE = bool(os.environ.get("CANSERVE_WRITE"))
 BLOCK = re.compile(r"```console\n\$ (canserve (?:[^\n]*\\\n)*[^\n]*)\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CUT = "...\n"
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -34,6 +36,16 @@ def shown(command: str) -> str:
     return stdout
 
 
+def beginning(real: str, block: str) -> str:
+    """As much of what a command shows as the page does."""
+    if not block.endswith(f"\n{CUT}"):
+        return real
+    lines = real.splitlines(keepends=True)
+    count = block.count("\n") - 1
+    assert count < len(lines), "nothing is left out any more: take the last line away"
+    return "".join([*lines[:count], CUT])
+
+
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.parametrize(
@@ -44,7 +56,7 @@ def shown(command: str) -> str:
 def test_pages_show_real_output(page: Path, command: str) -> None:
     text = page.read_text()
     block = next(match for match in BLOCK.finditer(text) if match[1] == command)
-    real = shown(command)
+    real = beginning(shown(command), block[2])
     if WRITE:
         page.write_text(text.replace(block[0], f"```console\n$ {command}\n{real}```"))
         return
@@ -57,6 +69,25 @@ def test_pages_show_real_output(page: Path, command: str) -> None:
 def test_readme_code_runs(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in LINK.findall(text):
+        target, _, anchor = link.partition("#")
+        where = page if not target else page.parent / target
+        assert target.startswith("https:") or where.is_file(), f"{page.name}: {link}"
+        if anchor:
+            names = {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-")
+                     for line in where.read_text().splitlines() if line.startswith("#")}  # fmt: skip
+            assert anchor in names, f"{page.name}: {link}"
+
+
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    assert len(README.read_text().splitlines()) < 350
 
 
 def test_check_reference_is_the_generated_one() -> None:
