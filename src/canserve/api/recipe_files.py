@@ -17,6 +17,8 @@ MAX_TOTAL = 4 << 20
 """Of all further files of one recipe."""
 MAX_ROUNDS = 12
 """Files that name files."""
+MAX_NAMES = 20
+"""Of settings in one folder."""
 NAME_IT = "name it with a further --recipe FILE"
 
 
@@ -62,7 +64,7 @@ class Reach:
             if not real.is_relative_to(root):
                 there = "a link leads out of" if not path.startswith("..") else "it lies outside of"
                 return Missing(Cause.UNREACHED, f"{there} the recipe's folder", ask=NAME_IT)
-            return self._text(real)
+            return _names(real) if path.endswith("/") else self._text(real)
         except FileNotFoundError:
             return Known(None, (Evidence(str(folder / path), "open", "no such file"),))
         except NotADirectoryError:
@@ -90,6 +92,14 @@ class Reach:
         if "\0" in text or "\1" in text:
             return Missing(Cause.UNREADABLE, "not a text: it holds zeros")
         return Known(text, (Evidence(str(real), "open", f"{len(data)} bytes"),))
+
+
+def _names(folder: Path) -> Fact[str | None]:
+    """Settings in a folder by name: ``*.conf``, in the order in which they count. Raises OSError."""
+    found = sorted(each.name for each in folder.iterdir() if each.name.endswith(".conf"))
+    if len(found) > MAX_NAMES:
+        return Missing(Cause.UNREACHED, f"more than {MAX_NAMES} files")
+    return Known("\n".join(found), (Evidence(str(folder), "list", f"{len(found)} files"),))
 
 
 def _plain(path: Path) -> str:

@@ -46,11 +46,13 @@ class Around:
     """What holds the files that it names: ``the container``, another machine; empty: the recipe's own folder does."""
     inline: Mapping[str, str] = field(default_factory=dict)
     """Files in the container whose text stands in the recipe."""
+    folder: str = ""
+    """In which it runs; empty: the recipe's own."""
 
     @property
     def place(self) -> Place:
         """Where files are looked for that it names."""
-        return Place("", self.elsewhere, self.mounts, self.inline)
+        return Place(self.folder, self.elsewhere, self.mounts, self.inline)
 
     def inside(self, assigned: Mapping[str, Said]) -> Around:
         """The same with more variables."""

@@ -17,6 +17,7 @@ from canserve.subjects.recipe import HIDDEN, Command, Key, Open, Recipe, Refused
 
 MAX_FOLDED = 100
 """Lines of a folded text in which a flag is looked for."""
+_LAST = re.compile(r"[.\s]")
 MAX_SHOWN = 200
 """Characters of a key's value that are kept."""
 
@@ -68,7 +69,7 @@ class Draft:
 
     def key(self, path: str, value: str, line: int, role: Role) -> None:
         """Keep one key of the input."""
-        secret = value and is_secret(path.rpartition(".")[2])
+        secret = value and is_secret(_LAST.split(path)[-1])
         self.keys.append(
             Key(path, HIDDEN if secret else veiled(value[: 4 * MAX_SHOWN])[:MAX_SHOWN], line, role)
         )

@@ -48,7 +48,7 @@ class Files:
     asked: list[Further] = field(default_factory=list)
 
     def text(self, wanted: Further, place: Place = HERE) -> str | None:
-        """The content of a file; None: it is not known. What was asked for is remembered, once."""
+        """The content of a file, or the names in a folder, one a line; None: it is not known. What was asked for is remembered, once."""
         if wanted.path in place.inline:
             return place.inline[wanted.path]
         path = place.path(wanted.path)
@@ -64,6 +64,10 @@ class Files:
         if one not in self.asked:
             self.asked.append(one)
         return found.value if isinstance(found, Known) else None
+
+    def spare(self, purpose: str) -> None:
+        """What is served does not depend on files with this purpose."""
+        self.asked[:] = [replace(one, decides=one.decides and one.purpose != purpose) for one in self.asked]
 
     def unreadable(self, path: str, why: str) -> None:
         """What was read of a file is not what it should be."""
@@ -87,8 +91,8 @@ def wanted(name: str, line: int, purpose: str, required: bool = True, decides: b
 
 
 def joined(folder: str, path: str) -> str:
-    """A path as it is from the recipe's folder on."""
-    return path if path.startswith("~") else normpath(join(folder, path))
+    """A path as it is from the recipe's folder on; a slash at its end asks for the names in a folder."""
+    return path if path.startswith("~") else normpath(join(folder, path)) + "/" * path.endswith("/")
 
 
 def folder_of(path: str) -> str:

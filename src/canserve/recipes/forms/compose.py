@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from canserve.recipes.commands import Around, started
+from canserve.recipes.commands import CONTAINER, Around, started
 from canserve.recipes.containers import MACHINE, mounted
 from canserve.recipes.draft import Account, Draft
+from canserve.recipes.forms.compose_merge import listed
+from canserve.recipes.forms.compose_project import ENV, INCLUDE, Project, Service
+from canserve.recipes.further import wanted
 from canserve.recipes.shell import split
+from canserve.recipes.variable_texts import compose_variables, docker_variables
 from canserve.recipes.variables import expanded
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
 from canserve.subjects.recipe import Said, Shared
@@ -23,7 +27,7 @@ _ASIDE = (
     "tty", "ulimits", "user", "userns_mode", "working_dir",
 )  # fmt: skip
 """Keys of a service of which no check asks here."""
-_USED = ("image", "command", "entrypoint", "environment", "volumes")
+_USED = ("image", "command", "entrypoint", "environment", "volumes", "env_file", "extends")
 _TOP = ("version", "name", "networks", "volumes", "secrets", "configs")
 
 
@@ -35,39 +39,94 @@ def is_compose(tree: Mapping) -> bool:
 def read(tree: Mapping, draft: Draft) -> None:
     """Fill the draft."""
     draft.form = FORM
-    account = Account(tree)
+    project = Project(tree, draft)
+    account = project.files[""][1]
     for name in _TOP:
         account.aside(name)
     for key, _ in tree.entries:
         if key.text.startswith("x-"):
             account.aside(key.text)
-    services = tree.get("services")
-    assert isinstance(services, Mapping)
-    for key, node in services.entries:
-        if isinstance(node, Mapping):
-            _service(key.text, node, draft, account)
-    account.settle(draft)
+    if not draft.scope.variables and any("$" in line for line in draft.lines):
+        draft.scope.variables.update(project.variables(ENV, 1))
+    configs = tree.get("configs")
+    for service in project.services():
+        outer = draft.scope
+        draft.scope = outer.within({**service.variables, **outer.variables})
+        _service(service, configs if isinstance(configs, Mapping) else None, draft, account)
+        outer.words, draft.scope = draft.scope.words, outer
+    if any(each.engine is not None for each in draft.commands):
+        draft.files.spare(INCLUDE)
+    project.settle(_USED)
 
 
-def _service(name: str, node: Mapping, draft: Draft, account: Account) -> None:
+def _service(service: Service, configs: Mapping | None, draft: Draft, account: Account) -> None:
+    name, node = service.name, service.node
     for key, _ in node.entries:
         if key.text in _USED:
             account.use("services", name, key.text)
         elif key.text in _ASIDE or key.text.startswith("x-"):
             account.aside("services", name, key.text)
-    for missing in ("env_file", "extends"):
-        found = node.get(missing)
-        if found is not None:
-            draft.note(f"line {found.line}: {missing} of {name} is not read: what it sets is not known")
     image = node.get("image")
     said = _text(image, draft) if isinstance(image, Scalar) else None
     if said is None and node.get("build") is not None:
         draft.note(f"line {node.line}: {name} is built where it runs: name the build with --build")
-    environment = _environment(node.get("environment"), draft)
-    around = Around(name, environment, said, _machine(node.get("labels")), _mounts(node, draft))
+    environment = {
+        **_filed(name, node.get("env_file"), draft),
+        **_environment(node.get("environment"), draft),
+    }
+    mounts, inline = _configs(node.get("configs"), configs)
+    around = Around(
+        name, environment, said, _machine(node.get("labels")), (*_mounts(node, draft), *mounts),
+        elsewhere=CONTAINER, inline=inline,
+    )  # fmt: skip
     entry = _words(node.get("entrypoint"), draft)
     args = _words(node.get("command"), draft) or ()
     started(entry or None, args, around, draft)
+
+
+def _filed(service: str, node: Node | None, draft: Draft) -> dict[str, Said]:
+    """Variables of ``env_file``: a later file counts more."""
+    found: dict[str, Said] = {}
+    for each in listed(node) if node is not None else ():
+        named = each.get("path") if isinstance(each, Mapping) else each
+        if not isinstance(named, Scalar):
+            continue
+        needed, form = (
+            each.get(key) if isinstance(each, Mapping) else None for key in ("required", "format")
+        )
+        file = wanted(
+            _text(named, draft).value, named.line, f"env_file of {service}",
+            required=not (isinstance(needed, Scalar) and needed.truth is False),
+        )  # fmt: skip
+        raw = isinstance(form, Scalar) and form.text == "raw"
+        text = draft.files.text(file) or ""
+        for one in (docker_variables if raw else compose_variables)(text, draft.scope, file.line):
+            said = draft.variable(one.name, one.value, file.line)
+            found[one.name] = Said(said.value, file.line, f"{file.path}:{one.line}")
+            draft.key(f"{file.path}: {one.name}", said.value, one.line, "used")
+    return found
+
+
+def _configs(node: Node | None, top: Mapping | None) -> tuple[tuple[Shared, ...], dict[str, str]]:
+    """Files that a service is given: from beside the recipe, or with their text in it."""
+    mounts: list[Shared] = []
+    inline: dict[str, str] = {}
+    for each in listed(node) if node is not None and top is not None else ():
+        source, target = (
+            (each.get("source"), each.get("target")) if isinstance(each, Mapping) else (each, None)
+        )
+        config = top.get(source.text) if top is not None and isinstance(source, Scalar) else None
+        if not isinstance(source, Scalar) or not isinstance(config, Mapping):
+            continue
+        where = target.text if isinstance(target, Scalar) else f"/{source.text}"
+        file, content = config.get("file"), config.get("content")
+        if isinstance(content, Scalar):
+            inline[where] = content.text
+        elif isinstance(file, Scalar):
+            mounts.append(
+                Shared(file.text if file.text[:1] in "/.~" else f"./{file.text}", where, True, each.line)
+            )
+    return tuple(mounts), inline
 
 
 def _machine(labels: Node | None) -> str | None:
@@ -86,14 +145,15 @@ def _machine(labels: Node | None) -> str | None:
 def _text(node: Scalar, draft: Draft) -> Said:
     """A value with its variables filled; ``$$`` stands for one ``$``."""
     text = node.text.replace("$$", "\0")
-    return Said(expanded(text, node.line, draft.scope).replace("\0", "$"), node.line)
+    return Said(expanded(text, node.line, draft.scope).replace("\0", "$"), node.line, node.at)
 
 
 def _words(node: Node | None, draft: Draft) -> tuple[Said, ...] | None:
     match node:
         case Scalar() if not node.null:
             said = _text(node, draft)
-            return draft.located(split(said.value, said.line, draft.scope))
+            words = split(said.value, said.line, draft.scope)
+            return tuple(replace(word, at=said.at) for word in words) if said.at else draft.located(words)
         case Items(nodes=nodes):
             return tuple(_text(each, draft) for each in nodes if isinstance(each, Scalar))
         case _:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from posixpath import basename
 
-from canserve.recipes.commands import Around, process, started
+from canserve.recipes.commands import CONTAINER, Around, process, started
 from canserve.recipes.containers import mounted
 from canserve.recipes.draft import Draft
+from canserve.recipes.further import wanted
+from canserve.recipes.variable_texts import docker_variables, systemd_variables
 from canserve.recipes.variables import expanded
 from canserve.subjects.recipe import HIDDEN, Said, Shared
 
@@ -23,8 +26,10 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][
 _SIGNS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "s": " "}
 _PREFIX = "-@:+!|"
 _ASIDE_SECTIONS = ("Unit", "Install", "Quadlet")
-_USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume"})
-_UNREAD = frozenset({"EnvironmentFile", "PassEnvironment"})
+_USED = frozenset({"ExecStart", "Environment", "Exec", "Image", "Entrypoint", "Volume", "EnvironmentFile"})
+_UNREAD = frozenset({"PassEnvironment"})
+_LISTS = frozenset({"ExecStart", "Environment", "EnvironmentFile", "Volume", "Mount"})
+"""Settings of which an empty one takes back those before it."""
 _ASIDE = frozenset({
     "Type", "User", "Group", "WorkingDirectory", "Restart", "RestartSec", "TimeoutStartSec", "TimeoutStopSec",
     "StandardOutput", "StandardError", "SyslogIdentifier", "LimitNOFILE", "LimitMEMLOCK", "LimitSTACK", "KillMode",
@@ -43,6 +48,8 @@ class _Setting:
     key: str
     value: str
     line: int
+    file: str = ""
+    """Of a drop-in, what stands before its keys."""
 
 
 def is_unit(text: str) -> bool:
@@ -53,40 +60,93 @@ def is_unit(text: str) -> bool:
 def read(text: str, draft: Draft) -> None:
     """Fill the draft."""
     draft.form = FORM
-    settings = tuple(_settings(text, draft))
+    settings = [*_settings(text, draft), *_drop_ins(draft)]
     for one in settings:
-        path = f"{one.section}.{one.key}"
+        path = f"{one.file}{one.section}.{one.key}"
         if one.section in _ASIDE_SECTIONS:
             draft.key(path, one.value, one.line, "aside")
             draft.says(one.value, one.line)
         elif one.key in _UNREAD:
             draft.key(path, one.value, one.line, "used")
             draft.note(f"line {one.line}: {one.key} {one.value[:80]} is not read: what it sets is not known")
-        elif one.key == "Environment":
-            _environment(one, draft)
-        else:
+        elif one.key != "Environment" or not one.value:
             known = one.key in _ASIDE or one.key.startswith("X-")
             draft.key(
                 path, one.value, one.line, "used" if one.key in _USED else "aside" if known else "unknown"
             )
-    _start(settings, draft)
+    _start(_left(settings), draft)
+
+
+def _left(settings: list[_Setting]) -> tuple[_Setting, ...]:
+    """Without what a later empty setting takes back."""
+    taken: dict[tuple[str, str], int] = {}
+    for number, one in enumerate(settings):
+        if one.key in _LISTS and not one.value:
+            taken[one.section, one.key] = number
+    return tuple(one for number, one in enumerate(settings) if number > taken.get((one.section, one.key), -1))
+
+
+def _drop_ins(draft: Draft) -> Iterator[_Setting]:
+    """Settings of files in the unit's own folder, which count after it, in the order of their names."""
+    name = basename(draft.name)
+    if not name.endswith((".service", ".container")):
+        return
+    folder = wanted(f"{name}.d/", 1, "drop-ins", required=False, decides=True)
+    for each in (draft.files.text(folder) or "").splitlines():
+        file = wanted(f"{name}.d/{each}", 1, "drop-in", decides=True)
+        for one in _settings(draft.files.text(file) or "", draft):
+            yield replace(one, line=1, file=f"{file.path}: ")
 
 
 def _start(settings: tuple[_Setting, ...], draft: Draft) -> None:
+    image = next(
+        (one for one in reversed(settings) if one.section == "Container" and one.key == "Image"), None
+    )
+    draft.environment = _variables(settings, "Service", draft)
+    if image is not None:
+        draft.environment = _variables(settings, "Container", draft)
     plain = {name: said.value for name, said in draft.environment.items() if said.value != HIDDEN}
     draft.scope = draft.scope.within(plain)
-    around = Around("", draft.environment, mounts=_mounts(settings, draft))
-    image = next((one for one in settings if one.section == "Container" and one.key == "Image"), None)
+    mounts = _mounts(settings, draft)
     if image is not None:
         said = Said(_specified(image, draft), image.line)
-        around = Around("", draft.environment, said, mounts=around.mounts)
-        entry = _words(next((one for one in settings if one.key == "Entrypoint"), None), draft)
-        started(
-            entry or None, _words(next((o for o in settings if o.key == "Exec"), None), draft), around, draft
-        )
+        around = Around("", draft.environment, said, mounts=mounts, elsewhere=CONTAINER)
+        entry = _words(_last(settings, "Entrypoint"), draft)
+        started(entry or None, _words(_last(settings, "Exec"), draft), around, draft)
+    folder = _last(settings, "WorkingDirectory")
+    around = Around("", draft.environment, mounts=mounts, folder=folder.value if folder else "")
     for one in settings:
-        if one.key == "ExecStart" and one.value:
+        if one.key == "ExecStart":
             process(_words(one, draft), around, draft)
+
+
+def _last(settings: tuple[_Setting, ...], key: str) -> _Setting | None:
+    return next((one for one in reversed(settings) if one.key == key), None)
+
+
+def _variables(settings: tuple[_Setting, ...], section: str, draft: Draft) -> dict[str, Said]:
+    """Of a service, files count more than the unit's own lines; of a container, these count more than files."""
+    own: dict[str, Said] = {}
+    filed: dict[str, Said] = {}
+    for one in settings:
+        if one.section == section and one.key == "Environment" and one.value:
+            _environment(one, own, draft)
+        elif one.section == section and one.key == "EnvironmentFile" and one.value:
+            filed |= _filed(one, draft)
+    return {**own, **filed} if section == "Service" else {**filed, **own}
+
+
+def _filed(one: _Setting, draft: Draft) -> dict[str, Said]:
+    """Variables of a file; a dash in front of its name: it may be absent."""
+    name = _specified(one, draft).strip("\"'")
+    file = wanted(name.removeprefix("-"), one.line, one.key, required=not name.startswith("-"))
+    read = systemd_variables if one.section == "Service" else docker_variables
+    found: dict[str, Said] = {}
+    for each in read(draft.files.text(file) or "", draft.scope, one.line):
+        said = draft.variable(each.name, each.value, one.line)
+        found[each.name] = replace(said, at=f"{file.path}:{each.line}")
+        draft.key(f"{file.path}: {each.name}", said.value, each.line, "used")
+    return found
 
 
 def _words(one: _Setting | None, draft: Draft) -> tuple[Said, ...]:
@@ -139,13 +199,14 @@ def _specified(one: _Setting, draft: Draft) -> str:
     return _SPECIFIER.sub(value, one.value)
 
 
-def _environment(one: _Setting, draft: Draft) -> None:
+def _environment(one: _Setting, found: dict[str, Said], draft: Draft) -> None:
     for word in _split(_specified(one, draft), one.line, draft):
         name, equals, value = word.value.partition("=")
         said = draft.variable(name, value, one.line)
-        draft.key(f"{one.section}.Environment.{name}", said.value, one.line, "used" if equals else "unknown")
+        path = f"{one.file}{one.section}.Environment.{name}"
+        draft.key(path, said.value, one.line, "used" if equals else "unknown")
         if equals:
-            draft.environment[name] = said
+            found[name] = said
 
 
 def _mounts(settings: tuple[_Setting, ...], draft: Draft) -> tuple[Shared, ...]:
