@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
+from canserve.cli.options import machines_option, state_option
 from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
-from canserve.cli.up import state_option
 
 
 @click.command("adopt")
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "-m", "--on", "on", multiple=True, required=True, metavar="MACHINE", help="The machines that hold it."
-)
+@machines_option("The machines that hold it.", required=True)
 @click.option("--podman", is_flag=True, help="Ask podman, not docker.")
 @state_option
 @format_option("text", "json")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.check import EXIT, transformers_version
+from canserve.cli.check import EXIT
+from canserve.cli.options import count_option, machines_option, seconds_option, transformers_option
 from canserve.cli.output import (
     Progress,
     deep_option,
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 @click.command("candidates")
 @click.argument("model")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- ENGINE FLAGS]")
-@click.option(
-    "-m", "--on", "on", multiple=True, required=True, metavar="MACHINE", help="A machine, or a cluster file."
-)
+@machines_option("A machine, or a cluster file.", required=True)
 @click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="A further build to judge.")
 @click.option("--from", "file", metavar="FILE", help="A file of candidates; its form stands above.")
 @click.option(
@@ -47,32 +46,12 @@ if TYPE_CHECKING:
     help="Search public image hubs for these words; only the words are sent. Without words the usual ones.",
 )
 @click.option("--index/--no-index", default=True, help="The newest suitable release of every engine as well.")
-@click.option(
-    "--at-most",
-    type=click.IntRange(1, 1000),
-    default=24,
-    show_default=True,
-    metavar="N",
-    help="Read so many.",
-)
-@click.option(
-    "--within",
-    type=click.FloatRange(1),
-    default=300,
-    show_default=True,
-    metavar="SECONDS",
-    help="Begin no further one after so many.",
-)
+@count_option("--at-most", "Read so many.", default=24, most=1000)
+@seconds_option("--within", "Begin no further one after so many.", default=300, least=1)
 @click.option(
     "--stored-as", metavar="NAME", help="The weights' name in Hub caches, where MODEL is not a Hub id."
 )
-@click.option(
-    "--with",
-    "transformers",
-    metavar="transformers==X",
-    callback=transformers_version,
-    help="Judge as if this version were installed beside the engine.",
-)
+@transformers_option
 @click.option("--arch", type=click.Choice(["x86_64", "aarch64"]), help="CPU, where no machine says it.")
 @deep_option
 @format_option("text", "json", "md")

@@ -9,6 +9,7 @@ import click
 
 from canserve.cli import recipe as recipes
 from canserve.cli.names import check_names
+from canserve.cli.options import transformers_option
 from canserve.cli.output import (
     UNKNOWN,
     Progress,
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
     from canserve.api import Report
 
 EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": UNKNOWN}
-
-
-def transformers_version(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """``transformers==4.53.2`` -> ``4.53.2``."""
-    del ctx
-    if value is None:
-        return None
-    name, separator, version = value.partition("==")
-    if name.strip() != "transformers" or not separator or not version.strip():
-        raise click.BadParameter(f"{value!r} is not of the form transformers==VERSION.", param=param)
-    return version.strip()
 
 
 def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,13 +55,7 @@ def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 )
 @click.option("-m", "--on", metavar="MACHINE", help="The machine it would run on.")
 @recipes.recipe_options
-@click.option(
-    "--with",
-    "transformers",
-    metavar="transformers==X",
-    callback=transformers_version,
-    help="Judge as if this version were installed beside the engine.",
-)
+@transformers_option
 @click.option("--arch", type=click.Choice(["x86_64", "aarch64"]), help="CPU, where no machine says it.")
 @click.option(
     "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show file and line."

@@ -7,20 +7,16 @@ from typing import Any
 import click
 
 from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
-from canserve.cli.up import state_option
+from canserve.cli.runs import Where, on_options
 
 
 @click.command("down")
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where to look; else as the journal says."
-)
-@click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
+@on_options
 @click.option("--dry-run", is_flag=True, help="Print every command, run none.")
-@state_option
 @format_option("text", "json")
 @quiet_option
-def command(**chosen: Any) -> int:
+def command(where: Where, **chosen: Any) -> int:
     """Take a deployment away: what `canserve up` made, nothing else.
 
     RUN may be left out where there is one. Processes are asked to end, then made to; containers, claims and logs
@@ -32,18 +28,15 @@ def command(**chosen: Any) -> int:
 
     Exit codes: 0 nothing is left, 1 something is, 3 a machine could not be asked, 2 usage, 4 canserve itself failed.
     """
-    from canserve.api.running import Downing, Sought, down
+    from canserve.api.running import Downing, down
     from canserve.cli.interrupts import interrupts
     from canserve.render.run_structure import down_output
     from canserve.store.journal import journal
 
     with Progress(chosen["quiet"]) as progress, journal() as kept:
         how = Downing(chosen["dry_run"], tell=progress)
-        sought = Sought(
-            chosen["name"], chosen["on"], chosen["state"], ("podman",) if chosen["podman"] else ()
-        )
         with interrupts((how.stop,)):
-            report = down(sought, kept, how)
+            report = down(where.sought(chosen["name"]), kept, how)
     shape = down_output(report, report.ways, chosen["dry_run"])
     if chosen["form"] == "json":
         from canserve.render.structure import to_json

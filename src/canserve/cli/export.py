@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from canserve.cli.options import wished_options
 from canserve.cli.output import Progress, emit, format_option, quiet_option
-from canserve.cli.up import STATE
 
 if TYPE_CHECKING:
     from canserve.api.exporting import Export
+    from canserve.api.wished import UpWishes
 
 FORMS = ("compose", "shell", "systemd", "sparkrun", "leaderworkerset", "kuberay")
 
@@ -22,28 +23,7 @@ FORMS = ("compose", "shell", "systemd", "sparkrun", "leaderworkerset", "kuberay"
 @click.argument("plan", metavar="PLAN")
 @click.option("--to", "to", type=click.Choice(FORMS), required=True, help="The form.")
 @click.option("--out", metavar="DIR", help="Write files below this folder.  [default: print them]")
-@click.option("-m", "--on", "on", multiple=True, metavar="MACHINE", help="A machine, or a cluster file.")
-@click.option(
-    "--in", "inside", metavar="WHERE", help="docker-daemon:IMAGE, podman:IMAGE or an environment's path."
-)
-@click.option(
-    "--accelerators",
-    type=click.Choice(["nvidia", "amd", "intel", "none"]),
-    help="What containers are given, where machines do not say it.",
-)
-@click.option(
-    "--mount", "mounts", multiple=True, metavar="/THERE:/INSIDE[:rw]", help="A folder for containers."
-)
-@click.option("--hub-cache", metavar="PATH", help="The Hub cache on the machines.")
-@click.option(
-    "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for every process."
-)
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A variable, by its name alone.")
-@click.option(
-    "--secret-file", "secret_files", multiple=True, metavar="PATH", help="A file there: NAME=VALUE lines."
-)
-@click.option("--force", is_flag=True, help="Although the plan says no.")
-@click.option("--state", metavar="PATH", help=f"Where machines keep claims and logs.  [default: {STATE}]")
+@wished_options
 @format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
@@ -71,16 +51,7 @@ class Wanted:
     plan: str
     to: str
     out: str | None
-    on: tuple[str, ...]
-    inside: str | None
-    accelerators: str | None
-    mounts: tuple[str, ...]
-    hub_cache: str | None
-    environment: tuple[str, ...]
-    secrets: tuple[str, ...]
-    secret_files: tuple[str, ...]
-    force: bool
-    state: str | None
+    wishes: UpWishes
     form: str
     quiet: bool
 
@@ -89,22 +60,9 @@ def run(wanted: Wanted) -> int:
     """Write or print, and give the exit code."""
     from canserve.api import Options
     from canserve.api.exporting import export, put_down
-    from canserve.api.wished import UpWishes
 
-    wishes = UpWishes(
-        on=wanted.on,
-        inside=wanted.inside,
-        accelerators=wanted.accelerators,
-        mounts=wanted.mounts,
-        hub_cache=wanted.hub_cache,
-        secrets=wanted.secrets,
-        secret_files=wanted.secret_files,
-        state=wanted.state or STATE,
-        force=wanted.force,
-        environment=wanted.environment,
-    )
     with Progress(wanted.quiet) as progress:
-        made = export(wanted.plan, wanted.to, wishes, Options(progress=progress))
+        made = export(wanted.plan, wanted.to, wanted.wishes, Options(progress=progress))
         paths = () if wanted.out is None else put_down(made.files.files, Path(wanted.out))
     if not wanted.quiet:
         for note in made.notes:

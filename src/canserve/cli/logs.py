@@ -8,22 +8,18 @@ from typing import Any
 import click
 
 from canserve.cli.output import Progress, emit, quiet_option
-from canserve.cli.up import state_option
+from canserve.cli.runs import Where, on_options
 
 
 @click.command("logs")
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where to look; else as the journal says."
-)
-@click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
+@on_options
 @click.option(
     "-n", "--tail", type=click.IntRange(0), default=200, show_default=True, help="Lines of each process."
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come, until Ctrl-C.")
-@state_option
 @quiet_option
-def command(**chosen: Any) -> int:
+def command(where: Where, **chosen: Any) -> int:
     """What the processes of a deployment wrote.
 
     Each line with its machine and rank. RUN may be left out where there is one. `canserve diagnose` says what it comes down to.
@@ -35,14 +31,13 @@ def command(**chosen: Any) -> int:
 
     Exit codes: 0 something was there, 1 nothing, 2 usage, 4 canserve itself failed.
     """
-    from canserve.api.running import Sought, logs, one_of
+    from canserve.api.running import logs, one_of
     from canserve.render.escape import visible
     from canserve.store.journal import journal
 
     with journal() as kept:
         with Progress(chosen["quiet"]):
-            programs = ("podman",) if chosen["podman"] else ()
-            found = one_of(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
+            found = one_of(where.sought(chosen["name"]), kept)
         with closing(logs(found, chosen["tail"], chosen["follow"])) as lines:  # what reads them ends, too
             for line in lines:
                 who = f"rank {line.ranks}" if line.ranks else f"process {line.process}"

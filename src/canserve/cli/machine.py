@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from canserve.cli.names import check_names
+from canserve.cli.options import file_option
 from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, offline_option, quiet_option
 from canserve.verdict import word
 
@@ -45,11 +46,10 @@ if TYPE_CHECKING:
     metavar="NAME=VALUE",
     help="With --preflight: a variable for every rank, such as NCCL_SOCKET_IFNAME.",
 )
-@click.option(
+@file_option(
     "--plan",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="With --preflight: try the kernels that this saved plan needs, by its dtype and quantization.",
+    "With --preflight: try the kernels that this saved plan needs, by its dtype and quantization.",
+    exists=True,
 )
 @click.option(
     "--backend",
@@ -71,12 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--check", "checked", is_flag=True, help="Exit by the worst finding: 1 for a no, 3 for an unknown."
 )
-@click.option(
-    "--save",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write what is known to a cluster file (.toml) that --on takes.",
-)
+@file_option("--save", "Write what is known to a cluster file (.toml) that --on takes.")
 @click.option(
     "--explain", multiple=True, callback=check_names, metavar="CHECK|all", help="Show what was seen."
 )

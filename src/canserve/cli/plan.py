@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from canserve.cli import recipe as recipes
-from canserve.cli.check import EXIT, transformers_version
+from canserve.cli.check import EXIT
+from canserve.cli.options import (
+    count_option,
+    engine_args_option,
+    file_option,
+    machines_option,
+    transformers_option,
+)
 from canserve.cli.output import (
-    F,
     Progress,
     emit,
     format_option,
@@ -58,30 +63,18 @@ def spread(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     return int(value)
 
 
-def degree(flag: str, what: str) -> Callable[[F], F]:
-    """An option for one degree of parallelism."""
-    return click.option(flag, type=click.IntRange(1), metavar="N", help=what)
-
-
 @click.command("plan")
 @click.argument("model", required=False)
-@click.option(
-    "-m",
-    "--on",
-    "on",
-    multiple=True,
-    metavar="MACHINE",
-    help="A machine, or several alike: 2xprofile:dgx-spark.",
-)
+@machines_option("A machine, or several alike: 2xprofile:dgx-spark.")
 @click.option(
     "-b", "--build", "builds", multiple=True, metavar="BUILD", help="A build; else the newest that suit."
 )
 @recipes.recipe_options
 @click.option("--context", callback=tokens, metavar="N", help="Tokens of the longest sequence, such as 256k.")
-@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Sequences of that length at once.")
-@degree("--tp", "Tensor parallel; of --tp, --pp and --dp those not named are 1 then.")
-@degree("--pp", "Pipeline stages.")
-@degree("--dp", "Data parallel replicas.")
+@count_option("--concurrency", "Sequences of that length at once.")
+@count_option("--tp", "Tensor parallel; of --tp, --pp and --dp those not named are 1 then.")
+@count_option("--pp", "Pipeline stages.")
+@count_option("--dp", "Data parallel replicas.")
 @click.option(
     "--ep",
     callback=spread,
@@ -90,15 +83,8 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     metavar="[N]",
     help="Spread experts over N ranks, or over all.",
 )
-@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Use so many accelerators of each machine.")
-@click.option(
-    "-e",
-    "--engine-arg",
-    "engine_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An engine option under the engine's own name.",
-)
+@count_option("--gpus", "Use so many accelerators of each machine.")
+@engine_args_option("An engine option under the engine's own name.")
 @click.option(
     "--goal",
     type=click.Choice(["latency", "throughput", "context"]),
@@ -113,16 +99,8 @@ def degree(flag: str, what: str) -> Callable[[F], F]:
     metavar="NAME=VALUE ...",
     help="Compare the best plan with this changed: an engine option, or build=BUILD.",
 )
-@click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Keep the plans, for up."
-)
-@click.option(
-    "--with",
-    "transformers",
-    metavar="transformers==X",
-    callback=transformers_version,
-    help="Judge as if this version were installed beside the engine.",
-)
+@file_option("--save", "Keep the plans, for up.")
+@transformers_option
 @format_option("text", "json", "md", "html", "junit")
 @whole_option
 @offline_option

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.up import state_option
+from canserve.cli.options import machines_option, state_option
 
 if TYPE_CHECKING:
-    from canserve.api.running import Found
+    from canserve.api.running import Found, Sought
 
 _MADE = re.compile(r"[0-9a-f]{8}")
 """As ``up`` names its runs."""
@@ -28,13 +28,17 @@ class Where:
     podman: bool = False
     state: str | None = None
 
+    def sought(self, name: str | None) -> Sought:
+        """The deployment of that name, or the only one, there."""
+        from canserve.api.running import Sought
+
+        return Sought(name, self.on, self.state, ("podman",) if self.podman else ())
+
 
 def on_options(run: Callable[..., int]) -> Callable[..., int]:
     """The options that say where, handed on as one value, ``where``."""
 
-    @click.option(
-        "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where RUN is; else as the journal says."
-    )
+    @machines_option("Where RUN is; else as the journal says.")
     @click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
     @state_option
     @wraps(run)
@@ -51,10 +55,9 @@ def sought(name: str, where: Where) -> Found | None:
 
     if not where.on and (not _NAME.fullmatch(name) or not default_folder().exists()):
         return None
-    from canserve.api.running import Sought, one_of
+    from canserve.api.running import one_of
 
     with journal() as kept:
         if not where.on and kept.run(name) is None and not _MADE.fullmatch(name):
             return None
-        programs = ("podman",) if where.podman else ()
-        return one_of(Sought(name, where.on, where.state, programs), kept)
+        return one_of(where.sought(name), kept)

@@ -7,19 +7,15 @@ from typing import Any
 import click
 
 from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, quiet_option
-from canserve.cli.up import state_option
+from canserve.cli.runs import Where, on_options
 
 
 @click.command("status")
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "-m", "--on", "on", multiple=True, metavar="MACHINE", help="Where to look; else as the journal says."
-)
-@click.option("--podman", is_flag=True, help="With --on: ask podman, not docker.")
-@state_option
+@on_options
 @format_option("text", "json", "html")
 @quiet_option
-def command(**chosen: Any) -> int:
+def command(where: Where, **chosen: Any) -> int:
     """How deployments are, process by process.
 
     Without RUN all that the journal of this machine has open. With --on whatever is found on these machines, also
@@ -33,13 +29,12 @@ def command(**chosen: Any) -> int:
     Exit codes: 0 all run, 1 something ended or is gone, 3 something could not be seen, 2 usage, 4 canserve failed.
     """
     from canserve.api.phases import phases_of
-    from canserve.api.running import Sought, status
+    from canserve.api.running import status
     from canserve.render.run_structure import status_output
     from canserve.store.journal import journal
 
     with Progress(chosen["quiet"]), journal() as kept:
-        programs = ("podman",) if chosen["podman"] else ()
-        found = status(Sought(chosen["name"], chosen["on"], chosen["state"], programs), kept)
+        found = status(where.sought(chosen["name"]), kept)
         phases, stories = phases_of(found), {}
         if chosen["form"] == "html":
             from canserve.api.story import story

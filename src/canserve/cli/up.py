@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from canserve.cli import recipe as recipes
 from canserve.cli.live import Live
+from canserve.cli.options import count_option, engine_args_option, seconds_option, wished_options
 from canserve.cli.output import UNKNOWN, emit, format_option, look, quiet_option
 from canserve.cli.plan import tokens
 
@@ -18,60 +19,19 @@ if TYPE_CHECKING:
     from canserve.render.run_shapes import UpShape
 
 CODES = {"up": 0, "starting": UNKNOWN, "stalled": 1, "failed": 1, "interrupted": 130}
-STATE = "/var/tmp/canserve"  # noqa: S108 - as in subjects/deployment.py, which is loaded when it is used
-
-
-def state_option(function: Any) -> Any:
-    """``--state``."""
-    return click.option(
-        "--state", metavar="PATH", help=f"Where machines keep claims and logs.  [default: {STATE}]"
-    )(function)
 
 
 @click.command("up")
 @click.argument("what", metavar="PLAN|MODEL", required=False)
 @recipes.recipe_options
-@click.option("-m", "--on", "on", multiple=True, metavar="MACHINE", help="A machine, or a cluster file.")
 @click.option("-b", "--build", "builds", multiple=True, metavar="BUILD", help="For a MODEL: a build.")
-@click.option(
-    "--in", "inside", metavar="WHERE", help="docker-daemon:IMAGE, podman:IMAGE or an environment's path."
-)
 @click.option("--context", callback=tokens, metavar="N", help="For a MODEL: tokens of the longest sequence.")
-@click.option("--tp", type=click.IntRange(1), metavar="N", help="For a MODEL: tensor parallel.")
-@click.option("--pp", type=click.IntRange(1), metavar="N", help="For a MODEL: pipeline stages.")
-@click.option(
-    "-e",
-    "--engine-arg",
-    "engine_args",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="For a MODEL: an engine option.",
-)
-@click.option(
-    "--accelerators",
-    type=click.Choice(["nvidia", "amd", "intel", "none"]),
-    help="What containers are given, where machines do not say it.",
-)
-@click.option(
-    "--mount", "mounts", multiple=True, metavar="/THERE:/INSIDE[:rw]", help="A folder for containers."
-)
-@click.option("--hub-cache", metavar="PATH", help="The Hub cache on the machines.")
-@click.option(
-    "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for every process."
-)
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A variable of the logins there.")
-@click.option(
-    "--secret-file", "secret_files", multiple=True, metavar="PATH", help="A file there: NAME=VALUE lines."
-)
+@count_option("--tp", "For a MODEL: tensor parallel.")
+@count_option("--pp", "For a MODEL: pipeline stages.")
+@engine_args_option("For a MODEL: an engine option.")
+@wished_options
 @click.option("--dry-run", is_flag=True, help="Print every command, run none.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=3600,
-    show_default=True,
-    metavar="SECONDS",
-    help="Until it answers; what moves then is left starting.",
-)
+@seconds_option("--wait", "Until it answers; what moves then is left starting.", default=3600)
 @click.option(
     "--patience",
     type=click.FloatRange(0.01, 100),
@@ -81,14 +41,7 @@ def state_option(function: Any) -> Any:
     help="How long a phase may stand still, times so much.",
 )
 @click.option("--no-first-token", is_flag=True, help="Ready is enough: send it no request.")
-@click.option(
-    "--tries",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Candidates started at most.",
-)
+@count_option("--tries", "Candidates started at most.", default=3)
 @click.option(
     "--restart",
     metavar="POLICY",
@@ -96,8 +49,6 @@ def state_option(function: Any) -> Any:
 )
 @click.option("--no-distribute", is_flag=True, help="Bring nothing to machines that lack it.")
 @click.option("--keep", is_flag=True, help="Leave standing what failed.")
-@click.option("--force", is_flag=True, help="Although the plan says no.")
-@state_option
 @format_option("text", "json")
 @quiet_option
 def command(**chosen: Any) -> int:
@@ -126,19 +77,12 @@ class Wanted:
     what: str | None
     recipes: tuple[str, ...]
     part: str | None
-    on: tuple[str, ...]
     builds: tuple[str, ...]
-    inside: str | None
     context: int | None
     tp: int | None
     pp: int | None
     engine_args: tuple[str, ...]
-    accelerators: str | None
-    mounts: tuple[str, ...]
-    hub_cache: str | None
-    environment: tuple[str, ...]
-    secrets: tuple[str, ...]
-    secret_files: tuple[str, ...]
+    wishes: UpWishes
     dry_run: bool
     wait: float
     patience: float
@@ -147,8 +91,6 @@ class Wanted:
     restart: str | None
     no_distribute: bool
     keep: bool
-    force: bool
-    state: str | None
     form: str
     quiet: bool
 
@@ -200,7 +142,6 @@ def _asked(wanted: Wanted, options: Options) -> tuple[str, UpWishes, Options]:
 
 def _wishes(wanted: Wanted) -> UpWishes:
     from canserve.api.planning import Asked
-    from canserve.api.wished import UpWishes
     from canserve.cli.plan import read_engine_args
     from canserve.layout import Fixed
     from canserve.plan.wishes import Wishes
@@ -208,20 +149,8 @@ def _wishes(wanted: Wanted) -> UpWishes:
     options = read_engine_args(wanted.engine_args)
     fixed = Fixed(wanted.tp, wanted.pp, None, None)
     wishes = Wishes("latency", wanted.context, None, fixed, any((wanted.tp, wanted.pp)), False, options)
-    return UpWishes(
-        wanted.on,
-        Asked(wanted.on, wanted.builds, None, wishes),
-        wanted.inside,
-        wanted.accelerators,
-        wanted.mounts,
-        wanted.hub_cache,
-        wanted.secrets,
-        wanted.secret_files,
-        wanted.state or STATE,
-        wanted.force,
-        environment=wanted.environment,
-        restart=wanted.restart,
-    )
+    asked = Asked(wanted.wishes.on, wanted.builds, None, wishes)
+    return replace(wanted.wishes, asked=asked, restart=wanted.restart)
 
 
 def _rendered(shape: UpShape, wanted: Wanted) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from canserve.cli.options import file_option
 from canserve.cli.output import remark
 
 NEEDED = "mcp"
@@ -18,11 +19,9 @@ NEEDED = "mcp"
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="With --http; 0: any free."
 )
-@click.option(
+@file_option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="With --http: holds the token; made where there is none.  [default: in canserve's data folder]",
+    "With --http: holds the token; made where there is none.  [default: in canserve's data folder]",
 )
 @click.option(
     "--allow-changes",
