@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from quant_world import UNREAD, judged, listing, machine, skipped
-from small_world import case, model, seen
+from small_world import case, model, seen, small_class
 
 from canserve.checks.case import Case
 from canserve.checks.machine.vendor import VENDOR
@@ -39,6 +39,28 @@ def test_on_another_vendor_it_takes_another_build_of_the_release() -> None:
     verdict = judged(VENDOR, required(*CUDA, vendor="amd", vendor_quantization=knows))
     assert isinstance(verdict, Yes)
     assert verdict.needs == ("a build of 1.0 made for amd, from the engine's own images or index",)
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("eng.models.small.nvidia.model", Unknown),
+        ("eng.models.small.amd.model", Yes),
+        ("eng.models.nvidias", Yes),
+    ],
+)
+def test_a_class_that_was_written_for_one_vendor_proves_nothing_for_another(
+    module: str, expected: type
+) -> None:
+    """A build for the other vendor takes another class there, or has none."""
+    facts = {
+        "vendor_quantization": Known({"amd": ("fp8",)}, seen("platforms/rocm.py")),
+        "classes": {"SmallForCausalLM": Known(replace(small_class(), module=module), seen())},
+    }
+    verdict = judged(VENDOR, required(*CUDA, vendor="amd", **facts))
+    assert isinstance(verdict, expected)
+    assert (module in getattr(verdict, "because", "")) == (expected is Unknown)
+    assert isinstance(judged(VENDOR, required(*CUDA, vendor="nvidia", **facts)), Yes)
 
 
 def test_a_source_that_says_nothing_of_the_vendor_is_unknown() -> None:

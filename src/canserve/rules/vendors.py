@@ -43,3 +43,9 @@ def by_requirements(lines: Iterable[str]) -> tuple[Row, str] | None:
             if any(fnmatchcase(name, pattern) for pattern in row.texts("requires")):
                 return row, line
     return None
+
+
+def by_package(module: str) -> Row | None:
+    """The vendor whose accelerators a module was written for, by the package of its source that it lies in."""
+    names = module.split(".")
+    return next((row for row in load(FILE).rows("vendor") if set(row.texts("packages")) & set(names)), None)

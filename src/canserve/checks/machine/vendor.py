@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from canserve.checks.architecture import route
 from canserve.checks.case import Case
+from canserve.checks.gates import resolved
 from canserve.checks.machine.stated import machine_of
 from canserve.checks.reader import Check, NotApplicable, Reader
 from canserve.facts import Known
-from canserve.rules.vendors import by_requirements, by_torch, for_processors
+from canserve.rules.vendors import by_package, by_requirements, by_torch, for_processors
 from canserve.verdict import No, Unknown, Verdict, Yes
 
 
@@ -75,6 +77,11 @@ def _elsewhere(reader: Reader, case: Case, vendor: str, because: str) -> Verdict
     known = case.build.vendor_quantization
     if isinstance(known, Known) and vendor in known.value:
         reader.cite(known.evidence)
+        if (module := _made_for_another(reader, case, vendor)) is not None:
+            return Unknown(
+                f"{because}; the class was read in {module}, and what a build made for {vendor} takes was not",
+                f"name an environment or image of this engine made for {vendor}, and see its notes on this model",
+            )
         version = reader.try_read(case.build.identity.version) or "this release"
         return Yes(
             f"its source knows {vendor} accelerators; {because}",
@@ -84,6 +91,21 @@ def _elsewhere(reader: Reader, case: Case, vendor: str, because: str) -> Verdict
         f"{because}; whether its source knows {vendor} was not read",
         f"name an environment or image of this engine made for {vendor}",
     )
+
+
+def _made_for_another(reader: Reader, case: Case, vendor: str) -> str | None:
+    """The module of the model's class, where that is a vendor's own: a build for others takes another, or has none."""
+    if reader.try_read(case.model.gguf_architecture) is not None:
+        return None
+    way, _ = route(reader, case)
+    if way is None or way.way not in ("native", "converted"):
+        return None
+    found = resolved(reader, case, way.served_by)
+    row = by_package(found.module) if found is not None else None
+    if found is None or row is None or row.text("name") == vendor:
+        return None
+    reader.cite((row.evidence(f"class {found.name} lies in {found.module}"),))
+    return found.module
 
 
 VENDOR = Check(
