@@ -69,7 +69,7 @@ def schema(root: type) -> dict[str, Any]:
 
 
 def _record(record: type, definitions: Definitions) -> dict[str, Any]:
-    hints = get_type_hints(record, include_extras=True)
+    hints = get_type_hints(record, localns=_late(), include_extras=True)
     names = [f.name for f in fields(record)]
     first_line = (record.__doc__ or "").split("\n")[0]
     return {
@@ -79,6 +79,13 @@ def _record(record: type, definitions: Definitions) -> dict[str, Any]:
         "properties": {_key(name): _type(hints[name], definitions) for name in names},
         "required": [_key(name) for name in names],
     }
+
+
+def _late() -> dict[str, type]:
+    """Types that shapes name and do not load, as printing needs none of them."""
+    from canserve.subjects.recipe import Recipe
+
+    return {"Recipe": Recipe}
 
 
 def _type(hint: Any, definitions: Definitions) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from canserve.facts import Evidence, Fact, Missing
 from canserve.subjects.model import Nested, Parameters
-from canserve.subjects.recipe import Recipe
 from canserve.trees.tree import Cost
 from canserve.verdict import Skipped, Word
+
+if TYPE_CHECKING:  # a check without a recipe does not load what recipes are: its schema does
+    from canserve.subjects.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
