@@ -112,4 +112,6 @@ def _located(event: Event, rows: Knowledge) -> Event:
     found = origin(event.line.text)
     if found is None or found.area not in rows.areas:
         return event
+    if any(word in event.line.text for word in found.area.unless):
+        return event
     return replace(event, area=found.area, raised_at=event.raised_at or found.place)

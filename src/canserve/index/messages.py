@@ -6,6 +6,7 @@ So a line that no signature knows, and that stands without its traceback, still 
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,8 +25,16 @@ FORM = "canserve messages 2"
 CPP = (".cpp", ".cc", ".c", ".cu", ".cuh", ".h", ".hpp")
 MIN_CONSTANT = 24
 """Letters of a template that are not filled in, below which it says too little to be recognised by."""
-_PYTHON = frozenset({"module", "object", "has no attribute", "type object"})
-"""Pieces of the messages of a missing attribute, which a module's own lookup repeats word by word."""
+LONG_PIECE = 20
+"""Letters in a row that say enough even where they are everyday words."""
+_EVERYDAY = frozenset(
+    "able all and any are argument arguments attribute available been both but can cannot class could could dict"
+    " does each either error expected failed file files for from given got greater has have index int into invalid"
+    " key keys least length less list match module more most must name not number object one only option options"
+    " path please provided required requires same set shape should size specified str string support supported"
+    " supports than that the this type types unexpected unknown unsupported use value values was were when with".split()
+)
+"""Words that tell nothing of what a message is about."""
 _MAX_UNPACKED = 32 << 20
 
 
@@ -68,9 +77,12 @@ def read_file(path: str, text: str) -> tuple[tuple[int, str], ...]:
 
 
 def telling(template: str) -> bool:
-    """Whether a template is long enough to be recognised by, and not what Python itself says."""
+    """Whether a template is long enough to be recognised by, and more than everyday words around names."""
     said = tuple(pieces(template))
-    return sum(map(len, said)) >= MIN_CONSTANT and not (said and set(map(str.strip, said)) <= _PYTHON)
+    if sum(map(len, said)) < MIN_CONSTANT:
+        return False
+    words = {word for piece in said for word in re.findall(r"[a-z_]{3,}", piece.lower())}
+    return len(words - _EVERYDAY) > 1 or max(map(len, said)) >= LONG_PIECE
 
 
 def area_holds(area: Area, path: str) -> bool:

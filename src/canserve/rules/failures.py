@@ -128,6 +128,8 @@ class Area:
     because: str
     fix: str
     source: str
+    unless: tuple[str, ...] = ()
+    """Words of messages that are raised there and are of another kind, or of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,4 +273,5 @@ def _area(row: Row) -> Area:
         row.text("because"),
         row.text("fix"),
         row.source,
+        row.texts("unless"),
     )

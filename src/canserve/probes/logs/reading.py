@@ -157,18 +157,19 @@ class _Reader:
         if len(events) >= MAX_EVENTS:
             return
         frames = _frames(before)
-        area = self._area([path for path, _, _ in frames]) if signature is None else None
+        area = self._area([path for path, _, _ in frames], line.text) if signature is None else None
         raised_at = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
         groups = {name: value[:MAX_KEPT] for name, value in recognised.groups.items()} if recognised else {}
         self._events[key] = len(events)
         events.append(Event(line, signature, groups, area, raised_at))
 
-    def _area(self, paths: list[str]) -> Area | None:
+    def _area(self, paths: list[str], text: str) -> Area | None:
         """Of the innermost frame, and no other: what lies further out only called it."""
         if not paths:
             return None
         path = paths[-1].replace("\\", "/")
-        return next((area for area in self._matcher.knowledge.areas if within(area, path)), None)
+        areas = (area for area in self._matcher.knowledge.areas if within(area, path))
+        return next((area for area in areas if not any(word in text for word in area.unless)), None)
 
     def _process(self, line: Line) -> Process:
         processes = self._reading.processes
