@@ -15,6 +15,7 @@ from canserve.recipes.forms import (
     kubernetes,
     model_pages,
     options_file,
+    ray_serve,
     sparkrun,
     units,
     variables_file,
@@ -91,13 +92,15 @@ def _document(text: str, part: str | None, draft: Draft) -> None:
         raise RecipeError("a document without keys")
     tree = trees[0]
     _comments(text, draft)
-    if kubernetes.is_manifest(tree):
-        kubernetes.read(tuple(each for each in trees if kubernetes.is_manifest(each)), draft)
+    if any(map(kubernetes.is_manifest, trees)):
+        kubernetes.read(trees, draft)
         return
     if len(trees) > 1:
         draft.note("only the first document is read")
     if compose.is_compose(tree):
         compose.read(tree, draft)
+    elif ray_serve.is_applications(tree):
+        ray_serve.read_file(tree, draft)
     elif model_pages.is_model_page(tree):
         model_pages.read(tree, draft, part)
     elif sparkrun.is_sparkrun(tree):

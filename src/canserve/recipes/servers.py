@@ -73,6 +73,8 @@ def _apart(words: Sequence[Said], server: Server, arity: Arity | None) -> Servin
     rest = list(words)
     named = _taken(rest, server.model)
     revision = _taken(rest, server.revision)
+    for flag in server.own:
+        _taken(rest, (flag,))
     config = next(reversed(_values(rest, server.config)), None) if server.config else None
     model = after = None
     if server.positional and rest and not rest[0].value.startswith("-"):

@@ -48,8 +48,7 @@ def simple_commands(text: str, line: int, scope: Scope, lined: bool = True) -> I
     What one of them does to the scope (``source``) counts for those behind it.
     """
     text = text.replace("\r\n", "\n")
-    text = _PROMPT.sub(lambda found: " " * len(found[0]), _FENCE.sub("", text))
-    return _Reader(text, line, scope, lined).commands()
+    return _Reader(_FENCE.sub("", text), line, scope, lined).commands()
 
 
 def split(text: str, line: int, scope: Scope) -> tuple[Said, ...]:
@@ -153,6 +152,8 @@ class _Reader:
     def _simple(self) -> list[Said]:
         """Words up to the next separator, which is remembered."""
         words: list[Said] = []
+        if self._after == "\n" and (prompt := _PROMPT.match(self._text, self._at)):
+            self._at = prompt.end()
         while self._at < len(self._text):
             self._blank()
             if self._at >= len(self._text):

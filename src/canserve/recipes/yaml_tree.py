@@ -223,6 +223,20 @@ def moved(node: Node, line: int, file: str) -> Node:
             )
 
 
+def shifted(node: Node, lines: int) -> Node:
+    """A document that stands in a text of another, with the lines of that."""
+    match node:
+        case Scalar():
+            return Scalar(node.text, node.line + lines, node.style, node.at)
+        case Items():
+            return Items(tuple(shifted(each, lines) for each in node.nodes), node.line + lines)
+        case Mapping():
+            entries = (
+                (Scalar(key.text, key.line + lines, key.style, key.at), each) for key, each in node.entries
+            )
+            return Mapping(tuple((key, shifted(each, lines)) for key, each in entries), node.line + lines)
+
+
 def _key(key: Scalar, line: int, file: str) -> Scalar:
     return Scalar(key.text, line, key.style, key.at or f"{file}:{key.line}")
 

@@ -26,6 +26,8 @@ class Server:
     positional: bool
     config: str
     """The flag that names a file of options; empty: there is none."""
+    own: tuple[str, ...]
+    """Flags that the program keeps for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,17 @@ class Runtime:
     engine: str
     start: tuple[str, ...]
     keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a controller starts where a manifest does not say it."""
+
+    start: tuple[str, ...]
+    more: str
+    """The variable of further words; empty: there is none."""
+    parallelism: Mapping[str, str]
+    """Keys of its section on layouts, with their flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ def servers() -> tuple[Server, ...]:
             row.texts("revision"),
             row.values.get("positional") is True,
             str(row.values.get("config", "")),
+            row.texts("own"),
         )
         for row in load(FILE).rows("server")
     )
@@ -167,6 +181,22 @@ def runtime_of(engine: str) -> Runtime | None:
     """The runtime of an engine."""
     row = next(iter(_of("runtime", engine)), None)
     return None if row is None else Runtime(engine, row.texts("start"), row.values.get("keys", {}))
+
+
+def preset(form: str) -> Preset | None:
+    """Of KServe, by the format of a model or the kind of manifest."""
+    for row in load(FILE).rows("kserve"):
+        if row.text("format").lower() == form.lower():
+            return Preset(
+                row.texts("start"), str(row.values.get("more", "")), row.values.get("parallelism", {})
+            )
+    return None
+
+
+def ray_application(path: str) -> tuple[str, ...]:
+    """How the engine of an application of Ray Serve is started by itself; empty: it holds none that is known."""
+    rows = load(FILE).rows("ray_serve")
+    return next((row.texts("start") for row in rows if path.startswith(row.text("path"))), ())
 
 
 @cache
