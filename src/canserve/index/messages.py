@@ -27,14 +27,15 @@ MIN_CONSTANT = 24
 """Letters of a template that are not filled in, below which it says too little to be recognised by."""
 LONG_PIECE = 20
 """Letters in a row that say enough even where they are everyday words."""
-_EVERYDAY = frozenset(
+_EVERYDAY_WORDS = (
     "able all and any are argument arguments attribute available been both but can cannot class could could dict"
     " does each either error expected failed file files for from given got greater has have index int into invalid"
     " key keys least length less list match module more most must name not number object one only option options"
     " path please provided required requires same set shape should size specified str string support supported"
-    " supports than that the this type types unexpected unknown unsupported use value values was were when with".split()
+    " supports than that the this type types unexpected unknown unsupported use value values was were when with"
 )
 """Words that tell nothing of what a message is about."""
+_EVERYDAY = frozenset(_EVERYDAY_WORDS.split())
 _MAX_UNPACKED = 32 << 20
 
 
