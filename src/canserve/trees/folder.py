@@ -87,11 +87,11 @@ class FolderTree:
     def children(self, folder: str = "") -> Children | None:
         """The names in one folder."""
         try:
-            real = self._real(folder)
-            if real is None or not stat.S_ISDIR(os.lstat(self._at(real)).st_mode):
-                return None
+            real = self._folder(folder)
         except (OSError, _NowhereError) as error:
             return Children(holes=(Hole(folder, self._trouble(folder, error)),))
+        if real is None:
+            return None
         files: dict[str, Entry] = {}
         folders: list[str] = []
         linked = set[str]()
@@ -140,16 +140,19 @@ class FolderTree:
             return Listing(entries, (Hole(prefix, unreadable(self.subject, prefix, why)),))
         return Listing(entries, tuple(holes))
 
+    def _folder(self, path: str) -> str | None:
+        """The real path of a folder; None: nothing is there, or something else."""
+        real = self._real(path)
+        return real if real is not None and stat.S_ISDIR(os.lstat(self._at(real)).st_mode) else None
+
     def _enter(self, folder: str, way: _Way, holes: list[Hole]) -> str | None:
         """The real path of a folder that is to be listed, or None with the hole noted."""
         try:
-            real = self._real(folder)
-            if real is None or not stat.S_ISDIR(os.lstat(self._at(real)).st_mode):
-                return None
+            real = self._folder(folder)
         except (OSError, _NowhereError) as error:
             holes.append(Hole(folder, self._trouble(folder, error)))
             return None
-        if why := way.end(real):
+        if real is not None and (why := way.end(real)):
             holes.append(Hole(folder, unreadable(self.subject, folder, why)))
             return None
         return real

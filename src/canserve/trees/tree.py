@@ -119,3 +119,11 @@ class Tree(Protocol):
     def read_many(self, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """These files whole, in as few round trips as possible. Every asked path is in the answer."""
         ...
+
+
+def whole(tree: Tree, path: str) -> bytes:
+    """One file, by ``read_many``. Raises TreeError."""
+    got = tree.read_many([path])[path]
+    if isinstance(got, Missing):
+        raise TreeError(got)
+    return got

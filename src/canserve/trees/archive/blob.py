@@ -59,6 +59,31 @@ def passing(blob: Blob) -> Blob:
     return blob.passing() if isinstance(blob, Kept) else blob
 
 
+class Around:
+    """A blob of the bytes of another one; who derives from it reads them in its own way."""
+
+    def __init__(self, blob: Blob) -> None:
+        self._blob = blob
+        self.size = blob.size
+
+    @property
+    def cost(self) -> Cost:
+        """Of the blob."""
+        return self._blob.cost
+
+    def held(self, span: Span) -> bool:
+        """As the blob says."""
+        return self._blob.held(span)
+
+    def tail(self, count: int) -> bytes:
+        """The blob's."""
+        return self._blob.tail(count)
+
+    def forget(self, span: Span) -> None:
+        """As the blob does."""
+        self._blob.forget(span)
+
+
 class FileBlob:
     """A regular file on this machine."""
 

@@ -17,7 +17,7 @@ from canserve.trees.archive.kept import Kept
 from canserve.trees.archive.members import Archive, Members
 from canserve.trees.archive.stream import BROKEN, BombError, Readable, exactly, told, walk
 from canserve.trees.names import printable, refusal, unavailable, unreadable
-from canserve.trees.tree import Entry, Hole, TreeError
+from canserve.trees.tree import Entry, Hole, TreeError, whole
 
 MAX_UNPACKED = 2 << 30
 """Unpacked bytes that are passed over in search of files."""
@@ -43,10 +43,7 @@ class TarTree(Archive):
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """A member's bytes."""
-        got = self.read_many([path])[path]
-        if isinstance(got, Missing):
-            raise TreeError(got)
-        return got[start:end]
+        return whole(self, path)[start:end]
 
     def read_many(self, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """Kept ones at once; for the others the archive is passed over once more."""

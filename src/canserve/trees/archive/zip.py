@@ -17,7 +17,7 @@ from canserve.trees.archive.members import Archive, Members
 from canserve.trees.fanout import WIDTH
 from canserve.trees.names import unavailable, unreadable
 from canserve.trees.positions import Use, checksummed, spooled
-from canserve.trees.tree import Entry, TreeError
+from canserve.trees.tree import Entry, TreeError, whole
 
 MAX_READ = 64 << 20
 """Unpacked bytes of one ``read``."""
@@ -57,10 +57,7 @@ class ZipTree(Archive):
             raise TreeError(self._unreadable(member, why))
         if start > 0 or stop < member.size or member.size > MAX_MEMBER:
             return self._part(member, start, stop)
-        got = self.read_many([path])[path]
-        if isinstance(got, Missing):
-            raise TreeError(got)
-        return got
+        return whole(self, path)
 
     def read_many(self, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """Unpack members; those that lie near each other travel in one range."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from canserve.trees.archive.blob import Blob, Span
-from canserve.trees.tree import Cost
+from canserve.trees.archive.blob import Around, Blob, Span
 
 AHEAD = 16 << 20
 """Bytes of one request."""
@@ -16,12 +15,12 @@ _EVERY = 2.0
 """Seconds between two words about how far it is."""
 
 
-class Ahead:
+class Ahead(Around):
     """Windows over a blob, one after the other."""
 
     def __init__(self, blob: Blob, tell: Callable[[str], None], what: str) -> None:
         """``what``: what is being read, for whoever waits for it."""
-        self._blob = blob
+        super().__init__(blob)
         self._tell = tell
         self._what = what
         self._said = time.monotonic()
@@ -30,28 +29,10 @@ class Ahead:
         self._next = FIRST
         self.moved = 0
         """Bytes that were asked for."""
-        self.size = blob.size
-
-    @property
-    def cost(self) -> Cost:
-        """Of the blob."""
-        return self._blob.cost
-
-    def held(self, span: Span) -> bool:
-        """As the blob says."""
-        return self._blob.held(span)
-
-    def tail(self, count: int) -> bytes:
-        """The blob's."""
-        return self._blob.tail(count)
 
     def spans(self, wanted: Sequence[Span]) -> list[bytes]:
         """Runs of bytes, out of the window where they lie in it."""
         return [self._span(start, end) for start, end in wanted]
-
-    def forget(self, span: Span) -> None:
-        """As the blob does."""
-        self._blob.forget(span)
 
     def _span(self, start: int, end: int) -> bytes:
         got = b""

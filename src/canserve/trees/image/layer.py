@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from canserve.facts import Missing
-from canserve.trees.archive.blob import Blob, Span
-from canserve.trees.archive.stream import BROKEN, BombError, Readable, exactly, told, walk
+from canserve.trees.archive.blob import Around, Blob, Span
+from canserve.trees.archive.stream import BROKEN, BombError, Readable, Visit, exactly, told, walk
 from canserve.trees.names import printable, refusal, unreadable
 from canserve.trees.positions import Use, in_steps, spooled
-from canserve.trees.tree import Cost, TreeError
+from canserve.trees.tree import TreeError
 
 FORM = 4
 """Of what ``dump`` writes; another one is not read."""
@@ -157,32 +157,18 @@ class _Enough(Exception):  # noqa: N818 - no error: the rest need not be read
     """Raised through the archive's reader to leave it."""
 
 
-class Digested:
-    """A blob that is read from start to end, and digested on the way."""
+class Digested(Around):
+    """A blob that is read from start to end, and digested on the way; its ``tail`` is not."""
 
     def __init__(self, blob: Blob) -> None:
-        self._blob = blob
+        super().__init__(blob)
         self._sum = hashlib.sha256()
         self._at = 0
-        self.size = blob.size
-
-    @property
-    def cost(self) -> Cost:
-        """Of the blob."""
-        return self._blob.cost
 
     @property
     def passed(self) -> int:
         """Bytes that were read so far."""
         return self._at
-
-    def held(self, span: Span) -> bool:
-        """As the blob says."""
-        return self._blob.held(span)
-
-    def tail(self, count: int) -> bytes:
-        """The blob's; not digested."""
-        return self._blob.tail(count)
 
     def spans(self, wanted: Sequence[Span]) -> list[bytes]:
         """The blob's; what continues where the last one ended is digested."""
@@ -192,10 +178,6 @@ class Digested:
                 self._sum.update(memoryview(data)[self._at - start :])
                 self._at = end
         return got
-
-    def forget(self, span: Span) -> None:
-        """As the blob does."""
-        self._blob.forget(span)
 
     def hexdigest(self) -> str:
         """Of the whole blob; what was not read yet is read now."""
@@ -222,14 +204,9 @@ def read_files(
             if once and len(got) == len(wanted):
                 raise _Enough
 
-    try:
-        walk(blob, MAX_UNPACKED, visit)
-    except _Enough:
-        return got
-    except BROKEN as error:
-        trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
-        return dict.fromkeys(wanted, trouble) | got
-    return dict.fromkeys(wanted, unreadable(subject, "", "a file that is no longer in its layer")) | got
+    if (lost := _pass_over(blob, subject, visit)) is not None:
+        got.update(dict.fromkeys(wanted - got.keys(), lost))
+    return got
 
 
 def visit_files(blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dict[str, Missing]:
@@ -250,14 +227,20 @@ def visit_files(blob: Blob, subject: str, paths: Iterable[str], use: Use) -> dic
         if not wanted:
             raise _Enough
 
+    if (lost := _pass_over(blob, subject, visit)) is not None:
+        failed.update(dict.fromkeys(wanted, lost))
+    return failed
+
+
+def _pass_over(blob: Blob, subject: str, visit: Visit) -> Missing | None:
+    """Why files were not met; None: ``visit`` has met all that it looked for."""
     try:
         walk(blob, MAX_UNPACKED, visit)
     except _Enough:
-        return failed
+        return None
     except BROKEN as error:
-        trouble = unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
-        return dict.fromkeys(wanted, trouble) | failed
-    return dict.fromkeys(wanted, unreadable(subject, "", "a file that is no longer in its layer")) | failed
+        return unreadable(subject, "", f"a layer that is no readable tar archive: {told(error)}")
+    return unreadable(subject, "", "a file that is no longer in its layer")
 
 
 def worth_keeping(packages: Collection[str]) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from canserve.facts import Missing
 from canserve.trees.image.layer import FILE, FOLDER, HARD, LINK, Layer, Node
 from canserve.trees.names import below, inside, unavailable, unreadable
 from canserve.trees.positions import Positions, Use
-from canserve.trees.tree import Children, Cost, Entry, Hole, Listing, TreeError
+from canserve.trees.tree import Children, Cost, Entry, Hole, Listing, whole
 
 MAX_LINKS = 40
 """Links followed on the way to one path; the kernel's own limit."""
@@ -266,10 +266,7 @@ class ImageTree:
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes of a regular file."""
-        got = self.read_many([path])[path]
-        if isinstance(got, Missing):
-            raise TreeError(got)
-        return got[start:end]
+        return whole(self, path)[start:end]
 
     def read_many(self, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """These files whole; each layer that must be read again is passed over once."""
