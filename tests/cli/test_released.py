@@ -77,7 +77,7 @@ def test_since_of_a_model_folder(tmp_path: Path) -> None:
 def test_a_model_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     for name in (str(tmp_path), "no/such-model"):
-        done = run("since", name, "--offline")
+        done = run("since", name, "--offline", "--quiet")
         assert done.returncode == 3
         assert done.stdout == ""
         assert done.stderr.startswith("unknown: ")

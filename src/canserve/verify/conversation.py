@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from canserve.checks.served.formats import SCHEMA as JUDGED
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.rules.questions import Question, questions
 from canserve.rules.served import marks_in
@@ -34,16 +35,7 @@ TOOLS: Sequence[Mapping[str, Any]] = (
         },
     },
 )
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string", "enum": ["Paris", "Rome", "Vienna"]},
-        "country": {"type": "string", "enum": ["France", "Italy", "Austria"]},
-        "capital": {"type": "boolean"},
-    },
-    "required": ["city", "country", "capital"],
-    "additionalProperties": False,
-}
+SCHEMA: Mapping[str, Any] = {"type": "object", **JUDGED, "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,13 +123,21 @@ def needs_triton() -> None:
         raise RuntimeError("Triton cannot be imported in this environment")
 
 
+def needs_fp8() -> None:
+    """Not here: no GPU, or one without such units."""
+    import torch
+
+    needs_gpu()
+    if torch.cuda.get_device_capability() < (8, 9) or torch.version.hip:
+        raise NotHere("this GPU has no FP8 (e4m3) units")
+
+
 def fp8_blocks() -> None:
     """A product of FP8 matrices with a scale for every block of 128 by 128."""
     import torch
 
     needs_triton()
-    if torch.cuda.get_device_capability() < (8, 9) or torch.version.hip:
-        raise NotHere("this GPU has no FP8 (e4m3) units")
+    needs_fp8()
     torch.manual_seed(0)
     a, b = (torch.randn(SIDE, SIDE).to(torch.float8_e4m3fn) for _ in range(2))
     scale_a, scale_b = (torch.rand(SIDE // BLOCK, SIDE // BLOCK) + 0.5 for _ in range(2))
@@ -145,9 +153,7 @@ def fp8_scaled() -> None:
     """A product of FP8 matrices with one scale each, as the vendor's library does it."""
     import torch
 
-    needs_gpu()
-    if torch.cuda.get_device_capability() < (8, 9) or torch.version.hip:
-        raise NotHere("this GPU has no FP8 (e4m3) units")
+    needs_fp8()
     torch.manual_seed(0)
     a, b = (torch.randn(SIDE, SIDE).to(torch.float8_e4m3fn) for _ in range(2))
     scale_a, scale_b = torch.tensor(0.5, device="cuda"), torch.tensor(1.5, device="cuda")
