@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from canserve.checks import REFERENCE as CHECKS
+from canserve.cli.completing import NAMES_FILE
 from terminal import on_terminal
 
 ROOT = Path(__file__).parent.parent
@@ -98,6 +100,14 @@ def test_check_reference_is_the_generated_one() -> None:
         REFERENCE.parent.mkdir(exist_ok=True)
         REFERENCE.write_text(page)
     assert REFERENCE.read_text() == page, "run ./dev docs and look at the difference"
+
+
+def test_the_list_of_names_is_that_of_the_checks() -> None:
+    path = ROOT / "src" / "canserve" / "checks" / NAMES_FILE
+    lines = "".join(f"{check.name}\t{check.when}\t{check.claim}\n" for check in CHECKS)
+    if WRITE:
+        path.write_text(lines)
+    assert path.read_text() == lines, "run ./dev docs"
 
 
 @pytest.mark.slow

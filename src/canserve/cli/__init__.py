@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -39,6 +40,8 @@ COMMANDS = (
     "doctor",
     "completion",
 )
+COMPLETE = "_CANSERVE_COMPLETE"
+"""The environment variable by which a shell asks what may stand where."""
 ELSEWHERE = {"mcp": "canserve.mcp.command"}
 """Commands that stand on another floor than this one."""
 
@@ -58,13 +61,18 @@ class Commands(click.Group):
             return None
         module = ELSEWHERE.get(cmd_name, f"canserve.cli.{cmd_name}")
         command: click.Command = import_module(module).command
+        if COMPLETE in os.environ:
+            from canserve.cli.completing import offer
+
+            offer(command, cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As usual, and with the nearest name where there is no such command."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        unknown = bool(args) and args[0] not in COMMANDS and not args[0].startswith("-")
+        if unknown and not ctx.resilient_parsing:  # a shell that completes needs no answer
             ctx.fail(f"No such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and name is not None and {"-h", "--help"} & set(rest):
@@ -95,6 +103,8 @@ def root() -> None:
 def main() -> None:
     """Run the command line and exit."""
     with Edge() as edge:
+        if COMPLETE in os.environ:
+            import_module("canserve.cli.completing")
         try:
             edge.code = root.main(prog_name="canserve", standalone_mode=False) or 0
         finally:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
+from canserve.cli import COMPLETE
 from canserve.cli.output import emit
-
-VARIABLE = "_CANSERVE_COMPLETE"
-"""The environment variable by which the shell asks."""
 
 
 @click.command("completion")
@@ -15,7 +15,8 @@ VARIABLE = "_CANSERVE_COMPLETE"
 def command(shell: str) -> int:
     """The completion script of a shell.
 
-    It asks canserve itself for commands and options as they are typed.
+    It asks canserve itself for commands, options and values as they are typed: checks, releases, machines of the
+    profiles, runs of the journal. Nothing is looked up anywhere else.
 
     \b
     canserve completion bash > ~/.local/share/bash-completion/completions/canserve
@@ -24,8 +25,9 @@ def command(shell: str) -> int:
     """
     from click.shell_completion import get_completion_class
 
+    import_module("canserve.cli.completing")  # bash's own form of it
     found = get_completion_class(shell)
     assert found is not None
     root = click.get_current_context().find_root()
-    emit(f"{found(root.command, {}, 'canserve', VARIABLE).source()}\n")
+    emit(f"{found(root.command, {}, 'canserve', COMPLETE).source()}\n")
     return 0
