@@ -59,7 +59,7 @@ def made(
     *,
     build: str,
     engine: str = "vllm",
-    model: str = "/models/tiny",
+    model: str = "org/tiny",
     findings: tuple[Finding, ...] = (),
 ) -> Plan:
     """A plan; every process with ranks holds one accelerator for each."""
@@ -86,7 +86,7 @@ def made(
 
 
 def saved(
-    path: Path, processes: Sequence[Process], *, build: str, engine: str = "vllm", model: str = "/models/tiny"
+    path: Path, processes: Sequence[Process], *, build: str, engine: str = "vllm", model: str = "org/tiny"
 ) -> Path:
     """A plan in a file, as ``canserve plan --save`` writes it."""
     return written(path, [made(processes, build=build, engine=engine, model=model)])

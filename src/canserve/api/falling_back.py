@@ -9,6 +9,7 @@ from typing import Literal
 from canserve.api import Options, SpecError
 from canserve.api.deploying import Doing, UpReport, up
 from canserve.api.preparing import Prepared, carrying, prepared
+from canserve.api.readable import readable
 from canserve.api.wished import UpWishes
 from canserve.commands import claims
 from canserve.facts import Missing
@@ -167,7 +168,8 @@ class _Trying:
             return self.shown
         try:
             found = prepared(plan, self.wishes, self.options)
-            return carrying(found, self.wishes, self.options) if self.how.distribute else found
+            found = carrying(found, self.wishes, self.options) if self.how.distribute else found
+            return readable(found, self.wishes, self.options)
         except SpecError as error:
             return Candidate(number, plan, "refused", str(error), error.hint)
 

@@ -122,7 +122,7 @@ class _Folder:
 
 def _weights(it: Deployment, nodes: Sequence[Node], hub_cache: str | None) -> tuple[Carry, ...]:
     """A folder of weights, or a model of the Hub cache, that one machine holds and another does not, or not whole."""
-    path = _path(it, hub_cache)
+    path = weights_place(it, hub_cache)
     if path is None:
         return ()
     sites = [site.name for site in it.sites]
@@ -174,7 +174,7 @@ def _folders(path: str, names: Sequence[str], nodes: Sequence[Node]) -> list[_Fo
     return fanout(look, names, WIDTH)
 
 
-def _path(it: Deployment, hub_cache: str | None) -> str | None:
+def weights_place(it: Deployment, hub_cache: str | None) -> str | None:
     """Where the weights are on the machines, as a word of a shell; None: they are fetched, or are one file."""
     if it.model.startswith("/"):
         inside = it.model.rstrip("/")
@@ -188,13 +188,16 @@ def _path(it: Deployment, hub_cache: str | None) -> str | None:
     return f'"${{HF_HUB_CACHE:-${{HF_HOME:-$HOME/.cache/huggingface}}/hub}}"/{name}'
 
 
+def mounted(path: str, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount in which a path of a container lies."""
+    targets = ((mount, mount.target.rstrip("/")) for mount in mounts)
+    return next((it for it, target in targets if path == target or path.startswith(f"{target}/")), None)
+
+
 def _outside(path: str, mounts: Sequence[Mount]) -> str:
     """The path on the machine of one in a container."""
-    for mount in mounts:
-        target = mount.target.rstrip("/")
-        if path == target or path.startswith(f"{target}/"):
-            return mount.source.rstrip("/") + path[len(target) :]
-    return path
+    mount = mounted(path, mounts)
+    return path if mount is None else mount.source.rstrip("/") + path[len(mount.target.rstrip("/")) :]
 
 
 def _by_name(nodes: Sequence[Node]) -> Mapping[str, Node]:
