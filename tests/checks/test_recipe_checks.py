@@ -10,7 +10,7 @@ from small_world import build, case, seen
 from canserve.checks.flags import CHECK as FLAGS
 from canserve.checks.recipe import ENGINE, RESOLVED, VERSIONS, judge
 from canserve.checks.recipe.question import RecipeCheck
-from canserve.checks.wish import parse_wish
+from canserve.checks.wish import meant_for, parse_wish
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.recipes.reading import read_recipe
 from canserve.subjects.build import Build, Flag, Site, Transformers
@@ -144,3 +144,32 @@ def test_all_of_them_at_once() -> None:
     found, skipped = judge(recipe(PLAIN, "-"), of())
     assert [each.check for each in found] == ["recipe-resolved", "recipe-engine-matches"]
     assert [each.check for each in skipped] == ["stated-versions-met"]
+
+
+def test_flags_of_another_engine_are_said_once() -> None:
+    one = recipe("python -m sglang.launch_server --model-path a/b --mem-fraction-static 0.8", "-")
+    wish = replace(parse_wish((*one.flags, "--max-model-len=1")), recipe=one)
+    own = meant_for("vllm", wish)
+    assert own.flags == {"--max-model-len": "1"} and own.recipe is one
+    assert meant_for("sglang", wish) is wish
+    alone = meant_for("vllm", replace(parse_wish(one.flags), recipe=one))
+    skipped = FLAGS.judge(case(the_build=of(), wish=alone))
+    assert isinstance(skipped, Skipped)
+    assert skipped.because == "the recipe's flags are for sglang, as recipe-engine-matches says"
+    assert isinstance(verdict(ENGINE, one), No)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("docker run --env-file x.env vllm/vllm-openai:v1 --model a/b", Yes),
+        ("vllm serve a/b --config s.yaml", Unknown),
+        ("source c.sh\nvllm serve a/b --port $PORT", Yes),
+        ("source c.sh\nvllm serve a/b --max-model-len $LEN", Unknown),
+    ],
+)
+def test_a_file_that_is_not_read_leaves_open_what_depends_on_it(text: str, kind: type[Verdict]) -> None:
+    found = verdict(RESOLVED, recipe(text, "-"))
+    assert isinstance(found, kind)
+    if isinstance(found, Unknown):
+        assert "s.yaml" in found.because or "c.sh" in found.because

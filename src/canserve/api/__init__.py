@@ -342,11 +342,13 @@ def judge(it: Judged) -> BuildReport:
     """Every check about one build, on each of the machines."""
     from canserve.checks.asked_degrees import degrees
     from canserve.checks.plain import PLAIN
+    from canserve.checks.wish import meant_for
     from canserve.index import release_history
 
     build, target, notes = it.reading.build, it.reading.target, it.reading.notes
     if isinstance(build, Missing):
         return BuildReport(build, target, it.on, (), (), notes)
+    it = replace(it, wish=meant_for(build.identity.engine, it.wish))
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     for machine in it.machines or (None,):

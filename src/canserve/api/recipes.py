@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from canserve.api import Options, SpecError, read_wish
+from canserve.api import Options, SpecError, open_build, read_wish, with_routes
 from canserve.api.planning import Asked
 from canserve.api.recipe_files import Reach, whole
 from canserve.api.wished import UpWishes, completed
 from canserve.checks.wish import is_flag
+from canserve.facts import Missing
 from canserve.layout import Fixed
 from canserve.plan.export import carrying
 from canserve.plan.export.exported import Exported
@@ -22,6 +23,7 @@ from canserve.recipes.arity import Arity
 from canserve.recipes.reading import Beside, read_recipe
 from canserve.recipes.trouble import RecipeError
 from canserve.rules.recipes import config_flags, has_pairs, place_flags, short
+from canserve.subjects.build import Want
 from canserve.subjects.recipe import HIDDEN, Recipe, Said
 
 STDIN = "-"
@@ -35,41 +37,55 @@ _FILES = (".env",)
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What a recipe was read from, kept to read it again when more is known."""
+
+    texts: Mapping[str, str]
+    """By file, the recipe's own first."""
+    part: str | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A recipe, and the plan that it carries where it is an export that nobody edited since."""
 
     recipe: Recipe
     exported: Exported | None = None
+    given: Given | None = None
 
 
-def load(
-    files: Sequence[str], part: str | None = None, root: str | None = None, arity: Arity | None = None
-) -> Loaded:
+def load(files: Sequence[str], part: str | None = None, root: str | None = None) -> Loaded:
     """The recipe in a file, ``-`` for standard input.
 
     Further files are those that it refers to, and ``.env`` files that set variables for it. What else it refers to is
-    read in its own folder tree, or below ``root``. ``arity``: how many values the flags of a build take. Raises SpecError, with the line where there is one.
+    read in its own folder tree, or below ``root``. Raises SpecError, with the line where there is one.
     """
     texts = {name: _text(name) for name in files}
-    sets = [name for name in files if name.lower().endswith(_FILES)]
-    main = next((name for name in files if name not in sets), files[0])
-    sets = [name for name in sets if name != main]
-    others = {name: text for name, text in texts.items() if name != main}
-    reach = Reach(None if main == STDIN else Path(main).parent, None if root is None else Path(root), others)
+    main = next((name for name in files if not name.lower().endswith(_FILES)), files[0])
+    return _loaded(Given({main: texts.pop(main), **texts}, part, root))
+
+
+def _loaded(given: Given, arity: Arity | None = None) -> Loaded:
+    (main, text), *rest = given.texts.items()
+    others = dict(rest)
+    sets = [name for name in others if name.lower().endswith(_FILES)]
+    root = None if given.root is None else Path(given.root)
+    reach = Reach(None if main == STDIN else Path(main).parent, root, others)
     variables: dict[str, str] = {}
     for name in sets:
-        variables |= _variables(texts[name])
-    recipe = whole(lambda further: _read(texts[main], main, Beside(variables, further, arity), part), reach)
+        variables |= _variables(others[name])
+    recipe = whole(lambda known: _read(text, main, Beside(variables, known, arity), given.part), reach)
     if strange := [name for name in others if name not in sets and name not in reach.used]:
         raise SpecError(
             f"{main} and {strange[0]} are two recipes",
             "one recipe, files that it refers to, and .env files that set its variables",
         )
-    carried = carrying.read(texts[main])
+    carried = carrying.read(text)
     if carried is not None and carried.form is None:
         edited = "it carries a plan, and was edited since: its own words are read"
         recipe = replace(recipe, notes=(*recipe.notes, edited))
-    for one in (_read(texts[name], name, Beside(), None) for name in sets):
+    for one in (_read(others[name], name, Beside(), None) for name in sets):
         recipe = replace(
             recipe,
             machines=recipe.machines or one.machines,
@@ -77,7 +93,18 @@ def load(
             keys=(*recipe.keys, *(replace(key, path=f"{one.name}: {key.path}") for key in one.keys)),
         )
     kept = carried is not None and carried.form is not None
-    return Loaded(recipe, carried.exported if carried is not None and kept else None)
+    return Loaded(recipe, carried.exported if carried is not None and kept else None, given)
+
+
+def with_table(it: Loaded, builds: Sequence[str], options: Options) -> Loaded:
+    """The same, where its model stands behind flags: the first build's own table says which words are theirs."""
+    recipe = it.recipe
+    if recipe.after_flags is None or it.given is None or not builds:
+        return it
+    build = open_build(builds[0], Want(flags=True), with_routes(options, ()), options.arch).build
+    if isinstance(build, Missing) or isinstance(build.flags, Missing):
+        return it
+    return _loaded(it.given, Arity.in_build(build.flags.value, recipe.engine or ""))
 
 
 def _variables(text: str) -> Mapping[str, str]:
@@ -112,9 +139,13 @@ def model_of(recipe: Recipe, named: str | None) -> str:
         return named
     model = recipe.model
     if model is None:
-        raise SpecError(
-            f"{recipe.name}: no model is named in it", "name it: canserve check MODEL --recipe FILE"
-        )
+        why = "no model is named in it"
+        if (word := recipe.after_flags) is not None:
+            why = (
+                f"line {word.line}: {word.value[:80]!r} is the model, or belongs to the flag before it: how many values "
+                "that takes is not known"
+            )
+        raise SpecError(f"{recipe.name}: {why}", "name it: canserve check MODEL --recipe FILE")
     faults = [(one.what, one.line, one.why) for one in recipe.refused]
     faults += [(one.what, one.line, one.why) for one in recipe.open]
     for what, line, why in faults:

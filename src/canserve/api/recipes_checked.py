@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import Options, Report, SpecError, check
-from canserve.api.recipes import builds_of, load, model_of, options_with
+from canserve.api.recipes import builds_of, load, model_of, options_with, with_table
 from canserve.recipes.trouble import RecipeError, UnknownFormError
 from canserve.verdict import Word, word
 
@@ -45,7 +45,7 @@ def check_recipes(
 ) -> tuple[RecipeReport, ...]:
     """Every recipe among files and below folders. Raises SpecError for a path that is not there."""
     options = options or Options()
-    return tuple(_checked(file, on, options) for file in _files(paths))
+    return tuple(_checked(file, root, on, options) for file, root in _files(paths))
 
 
 def worst_of(reports: Sequence[RecipeReport]) -> Word:
@@ -54,11 +54,11 @@ def worst_of(reports: Sequence[RecipeReport]) -> Word:
     return min(words, key=_ORDER.index, default="yes")
 
 
-def _checked(file: str, on: str | None, options: Options) -> RecipeReport:
+def _checked(file: str, root: str | None, on: str | None, options: Options) -> RecipeReport:
     if options.progress is not None:
         options.progress(f"checking {file}")
     try:
-        loaded = load((file,))
+        loaded = load((file,), root=root)
     except SpecError as error:
         match error.__cause__:
             case UnknownFormError():
@@ -70,22 +70,24 @@ def _checked(file: str, on: str | None, options: Options) -> RecipeReport:
     if loaded.recipe.engine is None and loaded.recipe.model is None:
         return RecipeReport(file, passed_over=f"{loaded.recipe.form}: it starts no engine that is known")
     try:
+        builds = builds_of(loaded, (), (on,) if on else ())
+        loaded = with_table(loaded, builds, options)
         model = model_of(loaded.recipe, None)
         asked = options_with(replace(options, recent={}), loaded.recipe)
-        builds = builds_of(loaded, (), (on,) if on else ())
         return RecipeReport(file, report=check(model, builds, on=on, options=asked))
     except SpecError as error:
         return RecipeReport(file, problem=str(error), hint=error.hint)
 
 
-def _files(paths: Sequence[str]) -> Iterator[str]:
+def _files(paths: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each with the folder that was named, below which files that it refers to are read."""
     for path in dict.fromkeys(paths):
         if not Path(path).exists():
             raise SpecError(f"{path}: no such file or folder")
         if Path(path).is_dir():
-            yield from _below(path)
+            yield from ((file, path) for file in _below(path))
         else:
-            yield path
+            yield path, None
 
 
 def _below(folder: str) -> Iterator[str]:

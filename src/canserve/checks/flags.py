@@ -75,7 +75,13 @@ class Wrong:
 def run(reader: Reader, case: Case) -> Verdict:
     """The verdict of ``flags-accepted``."""
     if not case.wish.flags:
-        raise NotApplicable("no engine flags were given after --")
+        recipe = case.wish.recipe
+        other = recipe is not None and recipe.engine not in (None, case.build.identity.engine)
+        raise NotApplicable(
+            f"the recipe's flags are for {recipe.engine}, as recipe-engine-matches says"
+            if recipe is not None and other
+            else "no engine flags were given after --"
+        )
     syntax = case.build.flag_syntax
     table = Table.of(reader.read(case.build.flags), syntax.value if isinstance(syntax, Known) else None)
     judged = [_at_line(case, flag, _judge(reader, case, table, Given(flag, value)))

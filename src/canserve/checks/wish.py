@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from canserve.checks.case import Wish
@@ -42,6 +43,19 @@ def parse_wish(argv: Sequence[str]) -> Wish:
         model_impl=_first(by_name, "--model-impl"),
         load_format=_first(by_name, "--load-format"),
     )
+
+
+def meant_for(engine: str, wish: Wish) -> Wish:
+    """The wish without the flags of a recipe that starts another engine: they say nothing of a build of this one.
+
+    ``recipe-engine-matches`` says so, once.
+    """
+    recipe = wish.recipe
+    if recipe is None or recipe.engine in (None, engine):
+        return wish
+    own = [(flag, value) for flag, value in wish.flags.items() if recipe.line_of(flag) is None]
+    words = [word for flag, value in own for word in ((flag,) if value is None else (f"{flag}={value}",))]
+    return replace(parse_wish(words), recipe=recipe)
 
 
 def normalized(flag: str) -> str:

@@ -113,7 +113,8 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options, check
 
     wanted = _without_model(wanted)
-    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds)
+    on = (wanted.on,) if wanted.on else ()
+    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds, on, wanted.offline)
     model, builds = recipes.needed(wanted.model, loaded), wanted.builds
     with Progress(wanted.quiet) as progress:
         options = Options(
@@ -123,7 +124,7 @@ def run(wanted: Wanted) -> int:
             from canserve.api.recipes import builds_of, options_with
 
             options = options_with(options, loaded.recipe)
-            builds = builds_of(loaded, builds, (wanted.on,) if wanted.on else ())
+            builds = builds_of(loaded, builds, on)
         report = check(model, builds, on=wanted.on, options=options)
     emit(_rendered(report, wanted))
     cost = report.cost

@@ -156,7 +156,7 @@ def run(wanted: Wanted) -> int:
     from canserve.api import Options
     from canserve.api.planning import Asked, plan
 
-    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds)
+    loaded = recipes.read(wanted.recipes, wanted.part, wanted.model, wanted.builds, wanted.on, wanted.offline)
     model = recipes.needed(wanted.model, loaded)
     with Progress(wanted.quiet) as progress:
         options = Options(wanted.offline, transformers=wanted.transformers, progress=progress)

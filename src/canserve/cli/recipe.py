@@ -23,22 +23,32 @@ def recipe_options(function: F) -> F:
         "recipes",
         multiple=True,
         metavar="FILE|-",
-        help="Model, build and flags from a recipe; a second FILE.env sets its variables.",
+        help="Model, build and flags from a recipe; further FILEs are those that it refers to, or a .env.",
     )
     return files(part(function))
 
 
 def read(
-    files: tuple[str, ...], part: str | None, model: str | None, builds: tuple[str, ...]
+    files: tuple[str, ...],
+    part: str | None,
+    model: str | None,
+    builds: tuple[str, ...],
+    on: tuple[str, ...] = (),
+    offline: bool = False,
 ) -> Loaded | None:
     """The recipe in these files; None: none was named. What the user names beside it, it need not say."""
     if not files:
         if part is not None:
             raise click.UsageError("--part names something of a recipe: name that with --recipe.")
         return None
-    from canserve.api.recipes import load, overruled
+    from canserve.api.recipes import builds_of, load, overruled, with_table
 
-    return overruled(load(files, part), model, builds)
+    loaded = load(files, part)
+    if model is None and loaded.recipe.after_flags is not None:
+        from canserve.api import Options
+
+        loaded = with_table(loaded, builds_of(loaded, builds, on), Options(offline))
+    return overruled(loaded, model, builds)
 
 
 def needed(model: str | None, loaded: Loaded | None) -> str:

@@ -32,11 +32,12 @@ def check(it: takes.Check, asking: Asking) -> Done:
     options = Options(it.offline, tuple(it.flags), it.arch, it.transformers, asking.tell)
     model, builds = it.model, tuple(it.builds)
     if it.recipe is not None:
-        from canserve.api.recipes import builds_of, load, model_of, options_with
+        from canserve.api.recipes import builds_of, load, model_of, options_with, with_table
 
         loaded = load((it.recipe,))
-        model = model_of(loaded.recipe, model)
         builds = builds_of(loaded, builds, (it.on,) if it.on else ())
+        loaded = loaded if model is not None else with_table(loaded, builds, options)
+        model = model_of(loaded.recipe, model)
         options = options_with(options, loaded.recipe)
     if model is None:
         raise SpecError("no model", "name `model`, or a `recipe` that names one")

@@ -32,13 +32,14 @@ class Arity:
         return cls(takes(engine))
 
     @classmethod
-    def in_build(cls, flags: Mapping[str, Flag]) -> Arity:
-        """As a build's own table says it."""
-        return cls({
+    def in_build(cls, flags: Mapping[str, Flag], engine: str = "") -> Arity:
+        """As a build's own table says it; of flags that it does not know, what the rules know."""
+        own = {
             normalized(name): _KINDS[kind]
             for flag in flags.values() if (kind := flag.kind) is not None and kind in _KINDS
             for name in (flag.name, *flag.aliases)
-        })  # fmt: skip
+        }  # fmt: skip
+        return cls({**takes(engine), **own})
 
     def count(self, flag: str) -> Count | None:
         """None: not known."""

@@ -367,6 +367,9 @@ class _Reader:
             assigned[found[1]] = Said(first.value[found.end() :], first.line)
         if not words:
             return None
+        if words[0].value == "export":  # a name alone: what it was set to before
+            known = self._scope.variables
+            assigned |= {w.value: Said(known[w.value], w.line) for w in rest if w.value in known}
         if rest and rest[0].value == "shift":
             self._scope.shift()
         certain = self._depth <= 0 and self._before not in ("&&", "||")
