@@ -17,13 +17,14 @@ _WORDS: dict[str, Word] = {
 }  # fmt: skip
 
 
-def script(heading: str, steps: Sequence[StepShape]) -> str:
-    """Every step as a line of a POSIX shell, under comments that say what it is."""
-    return "".join(f"{line}\n" for line in _script(heading, steps))
+def script(heading: str, steps: Sequence[StepShape], notes: Sequence[str] = ()) -> str:
+    """Every step as a line of a POSIX shell, under comments that say what it is, and what is to be known of it."""
+    return "".join(f"{line}\n" for line in _script(heading, steps, notes))
 
 
-def _script(heading: str, steps: Sequence[StepShape]) -> Iterator[str]:
+def _script(heading: str, steps: Sequence[StepShape], notes: Sequence[str]) -> Iterator[str]:
     yield f"# {visible(heading)}"
+    yield from (f"# note: {visible(note, 1000)}" for note in notes)
     yield "set -e"
     before: tuple[int, str] | None = None
     for step in steps:
@@ -47,7 +48,7 @@ def _repeated(step: StepShape) -> str:
 def up_text(it: UpShape, look: Look) -> str:
     """What would be done, or has been."""
     if it.state == "dry-run":
-        return script(f"run {it.run}: {it.model} with {it.build}", it.steps)
+        return script(f"run {it.run}: {it.model} with {it.build}", it.steps, it.notes)
     page = Page(look)
     _heading(page, it.state, f"{it.run}: {it.model} with {it.build}")
     if it.because:
