@@ -50,6 +50,17 @@ def undecided(missing: Missing) -> Unknown:
     return Unknown(missing.why, missing.ask or f"make it readable: {missing.why}")
 
 
+def advice(verdict: Verdict) -> tuple[Literal["fix", "ask", "with"], tuple[str, ...]]:
+    """What it asks to be done: the one fix, the one question, or all conditions; empty: nothing."""
+    match verdict:
+        case No(fix=fix):
+            return "fix", (fix,) if fix else ()
+        case Unknown(ask=ask):
+            return "ask", (ask,) if ask else ()
+        case Yes(needs=needs):
+            return "with", needs
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One check about one subject (or pair), its verdict, and everything that was read for it."""

@@ -9,9 +9,9 @@ import pytest
 from spread import BLOCK_FP8, LLAMA, MOE, SEEN, build, host, model, question
 
 from canserve.facts import Known
-from canserve.layout import Fixed, Host, Illegal, Layout, Question, layouts
+from canserve.layout import Fixed, Host, Layout, Question, layouts
 from canserve.rules.machines import profile
-from canserve.subjects.parallel import Parallel
+from canserve.subjects.parallel import Illegal, Parallel
 
 
 def rules(found: tuple[Illegal, ...]) -> dict[int, str]:

@@ -10,9 +10,9 @@ from canserve.api.planning import PlanReport
 from canserve.facts import Cause, Evidence, Known, Missing
 from canserve.memory.quantity import GIB, Quantity
 from canserve.memory.request import RankMemory, Serving
-from canserve.plan.plan import Illegal, Plan, Plans, Speed, Variant
+from canserve.plan.plan import Plan, Plans, Speed, Variant
 from canserve.subjects.launch import Process, Start
-from canserve.subjects.parallel import Parallel, Placement, Rank
+from canserve.subjects.parallel import Illegal, Parallel, Placement, Rank
 from canserve.trees.tree import Cost
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 

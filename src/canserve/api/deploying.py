@@ -20,32 +20,17 @@ from canserve.run.evidence import Collected, collect
 from canserve.run.executing import Failure, Hands, Stop, carry_out, now
 from canserve.run.freed import Held, Still, Waiting, in_use, still_held
 from canserve.store.journal import Event, Journal
-from canserve.subjects.deployment import Seen
-from canserve.subjects.outcome import State
-from canserve.subjects.progress import PENDING, Outlook, Stage
+from canserve.subjects.outcome import Outcome
+from canserve.subjects.progress import PENDING, Outlook
 
 __all__ = ["Doing", "Prepared", "UpReport", "prepare", "up"]
 
 
-@dataclass(frozen=True, slots=True)
-class UpReport:
-    """What has become of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpReport(Outcome):
+    """What has become of it, and what was done about that."""
 
     prepared: Prepared
-    state: State
-    why: str = ""
-    hint: str = ""
-    seen: tuple[Seen, ...] = ()
-    kind: str | None = None
-    """Of the cause, as ``diagnose`` names kinds."""
-    name: str | None = None
-    """The finer name within the kind."""
-    told: tuple[str, ...] = ()
-    """What was seen on each rank."""
-    fix: str = ""
-    """What would heal the cause; empty: nothing is known to."""
-    stages: tuple[Stage, ...] = ()
-    """How far every rank came, and when."""
     failures: tuple[Failure, ...] = ()
     """Steps that failed; empty: none did."""
     evidence: Collected | None = None
@@ -104,7 +89,7 @@ def up(it: Prepared, doing: Doing) -> UpReport:
     doing.journal.begin(one.run, now(), told)
     before = in_use(one, it.nodes)
     with ExitStack() as undoing:  # also where this program itself is at fault
-        undoing.callback(_undone, it, doing, UpReport(it, "failed", "canserve itself failed"))
+        undoing.callback(_undone, it, doing, UpReport("failed", "canserve itself failed", prepared=it))
         report = _started(it, doing)
         undoing.pop_all()
     if report.state in ("failed", "stalled", "interrupted"):
@@ -128,10 +113,10 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
             break
     failures = failures or carry_out(rest, "up", hands)
     if doing.stop.asked and not any(failure.reached for failure in failures):
-        return UpReport(it, "interrupted", "interrupted")
+        return UpReport("interrupted", "interrupted", prepared=it)
     if failures:
         why = "; ".join(f"{each.step.machine}: {each.why}" for each in failures)
-        return UpReport(it, "failed", why, _hint(failures[0], it), failures=failures)
+        return UpReport("failed", why, _hint(failures[0], it), prepared=it, failures=failures)
     watching = Awaited(
         one, it.nodes, it.plan, doing.wait, doing.stop, doing.patience,
         lambda outlook: _shown(it, doing, outlook), doing.first_token,
@@ -140,8 +125,9 @@ def _started(it: Prepared, doing: Doing) -> UpReport:
     unset = carry_out(it.after, "up", hands) if came.state == "up" else ()
     told = (*came.told, *(f"{each.step.machine}: {each.why}" for each in unset))
     return UpReport(
-        it, came.state, came.why, came.hint, came.seen, came.kind, came.name, told, came.fix, came.stages
-    )
+        came.state, came.why, came.hint, came.seen, came.kind, came.name, told, came.because, came.fix,
+        came.stages, came.seconds, prepared=it,
+    )  # fmt: skip
 
 
 def _shown(it: Prepared, doing: Doing, outlook: Outlook) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import Options, SpecError
-from canserve.api.sites import bare, named, site
+from canserve.api.sites import bare, named, of_plan, site
 from canserve.api.wished import (
     UpWishes,
     absolute,
@@ -18,17 +18,13 @@ from canserve.api.wished import (
     chosen_plan,
     completed,
     given_to,
-    refuse_secrets,
-    where_it_lies,
+    startable,
 )
-from canserve.facts import Missing
 from canserve.plan.export.exported import Exported, ExportError, Files
 from canserve.plan.export.forms import CLUSTERED, written
 from canserve.rules.machines import PREFIX
 from canserve.subjects.cluster import Node
-from canserve.subjects.deployment import Image
 from canserve.subjects.launch import Host, Start
-from canserve.verdict import No
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +56,10 @@ def exportable(spec: str, form: str, wishes: UpWishes, options: Options) -> Expo
         return again
     wishes = completed(spec, wishes)
     chosen = chosen_plan(spec, wishes, options)
-    if isinstance(chosen.start, Missing):
-        raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")
-    if isinstance(chosen.verdict, No) and not wishes.force:
-        raise SpecError(f"the plan says no: {chosen.verdict.because}", chosen.verdict.fix)
-    start = chosen.start.value
-    refuse_secrets([process.argv for process in start.processes])
-    where = where_it_lies(wishes.inside or chosen.build)
-    ranks = chosen.placement.ranks
-    names = dict.fromkeys((*(rank.machine for rank in ranks), *(process.host for process in start.processes)))
-    container = isinstance(where, Image)
-    nodes = _nodes(tuple(names), wishes, options, look=container and wishes.accelerators is None)
+    found = startable(chosen, wishes)
+    start, where, ranks = found.start, found.where, chosen.placement.ranks
+    look = found.contained and wishes.accelerators is None
+    nodes = _nodes(found.machines, wishes, options, look)
     return Exported(
         model=chosen.model,
         build=chosen.build,
@@ -80,7 +69,7 @@ def exportable(spec: str, form: str, wishes: UpWishes, options: Options) -> Expo
         options=chosen.options,
         start=Start(start.processes, start.placeholders),
         where=where,
-        sites=tuple(site(node, ranks, wishes.accelerators, container) for node in nodes),
+        sites=tuple(site(node, ranks, wishes.accelerators, found.contained) for node in nodes),
         addresses=_addresses(start.placeholders, nodes, form),
         given=given_to(chosen.model, where, wishes),
         state=absolute(wishes.state, "the folder of claims"),
@@ -99,13 +88,7 @@ def _nodes(names: Sequence[str], wishes: UpWishes, options: Options, look: bool)
             *named(others, options, look=False),
             *(replace(bare(name, name, None), address=None) for name in profiles),
         )
-    by_name = {node.name: node for node in found}
-    if missing := [name for name in names if name not in by_name]:
-        raise SpecError(
-            f"the plan names {', '.join(missing)}, and no machine that was given is called so",
-            "name the machines with which it was planned with --on, or plan again for these",
-        )
-    return tuple(by_name[name] for name in names)
+    return of_plan(names, found)
 
 
 def _addresses(placeholders: Mapping[str, str], nodes: Sequence[Node], form: str) -> dict[str, str]:

@@ -20,12 +20,12 @@ from canserve.memory.weights.stored import contradictions
 from canserve.plan.candidate import Candidate, Judged, Machines
 from canserve.plan.choose import MOST_RANKS, ranked, worth_planning
 from canserve.plan.evaluate import curve, evaluate
-from canserve.plan.plan import Illegal, Plan, Plans, Variant
+from canserve.plan.plan import Plan, Plans, Variant
 from canserve.plan.wishes import BUILD, Wishes
 from canserve.subjects import launch
 from canserve.subjects.machine import Machine
 from canserve.subjects.model import Model
-from canserve.subjects.parallel import Device
+from canserve.subjects.parallel import Device, Illegal
 from canserve.trees.tree import Cost
 from canserve.verdict import Verdict
 
@@ -106,7 +106,7 @@ class _OfBuild:
 
     plans: tuple[tuple[Plan, Candidate], ...]
     judged: Judged
-    illegal: tuple[layout.Illegal, ...]
+    illegal: tuple[Illegal, ...]
 
 
 def _of_build(model: Model, judged: Judged, machines: Machines, wishes: Wishes) -> _OfBuild:
@@ -135,17 +135,13 @@ def _question(model: Model, judged: Judged, machines: Machines, wishes: Wishes) 
 
 def _illegal(found: Sequence[_OfBuild]) -> tuple[Illegal, ...]:
     """Each once; one that every build forbids in the same words belongs to none of them."""
-    owners: dict[layout.Illegal, list[str]] = {}
+    owners: dict[Illegal, list[str]] = {}
     for group in found:
         for one in group.illegal:
             owners.setdefault(one, []).append(group.judged.target)
     return tuple(
-        Illegal(
-            one.parallel, one.rule, one.because, one.heals, one.larger,
-            None if len(builds) == len(found) else builds[0],
-        )
-        for one, builds in owners.items()
-    )  # fmt: skip
+        replace(one, build=None if len(builds) == len(found) else builds[0]) for one, builds in owners.items()
+    )
 
 
 def _curve(best: Candidate, plan: Plan) -> tuple[tuple[int, Quantity], ...]:

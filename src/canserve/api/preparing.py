@@ -17,19 +17,16 @@ from canserve.api.wished import (
     chosen_plan,
     given_to,
     notes_for,
-    refuse_secrets,
     restart_policy,
-    where_it_lies,
+    startable,
 )
-from canserve.facts import Missing
 from canserve.plan.plan import Plan
 from canserve.plan.steps.starting import kept_up, starting
 from canserve.plan.steps.step import Step
 from canserve.run.carrying import Carry, lacking
 from canserve.run.transfer import WantedError
 from canserve.subjects.cluster import Node
-from canserve.subjects.deployment import Deployment, Image
-from canserve.verdict import No
+from canserve.subjects.deployment import Deployment
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +61,12 @@ def prepare(spec: str, wishes: UpWishes, options: Options | None = None) -> Prep
 
 def prepared(chosen: Plan, wishes: UpWishes, options: Options) -> Prepared:
     """The steps for a plan. Runs nothing. Raises SpecError where it cannot be put into service."""
-    if isinstance(chosen.start, Missing):
-        raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")
-    if isinstance(chosen.verdict, No) and not wishes.force:
-        raise SpecError(f"the plan says no: {chosen.verdict.because}", chosen.verdict.fix)
-    start = chosen.start.value
-    refuse_secrets([process.argv for process in start.processes])
-    where = where_it_lies(wishes.inside or chosen.build)
-    names = tuple(dict.fromkeys(rank.machine for rank in chosen.placement.ranks))
-    names = tuple(dict.fromkeys((*names, *(process.host for process in start.processes))))
-    container = isinstance(where, Image)
-    nodes = real(names, named(wishes.on or names, options, look=container and wishes.accelerators is None))
+    found = startable(chosen, wishes)
+    start, where, names = found.start, found.where, found.machines
+    look = found.contained and wishes.accelerators is None
+    nodes = real(names, named(wishes.on or names, options, look=look))
     ranks = chosen.placement.ranks
-    sites = tuple(site(node, ranks, wishes.accelerators, container) for node in nodes[: len(names)])
+    sites = tuple(site(node, ranks, wishes.accelerators, found.contained) for node in nodes[: len(names)])
     when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     deployment = Deployment(
         run=secrets.token_hex(4),

@@ -56,21 +56,26 @@ def from_kept(told: Sequence[Mapping[str, Any]]) -> tuple[Node, ...]:
     return tuple(bare(one["name"], one["address"] or one["name"], one["through"]) for one in told)
 
 
-def real(names: Sequence[str], nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The machines of a plan, by their names in it; then those on the way to them. Raises SpecError."""
+def of_plan(names: Sequence[str], nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The machines of a plan, by their names in it. Raises SpecError for one that nobody named."""
     by_name = {node.name: node for node in nodes}
     if missing := [name for name in names if name not in by_name]:
         raise SpecError(
             f"the plan names {', '.join(missing)}, and no machine that was given is called so",
             "name the machines with which it was planned with --on, or plan again for these",
         )
-    for name in names:
-        if by_name[name].address is None:
+    return tuple(by_name[name] for name in names)
+
+
+def real(names: Sequence[str], nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The machines of a plan, by their names in it; then those on the way to them. Raises SpecError."""
+    found = of_plan(names, nodes)
+    for node in found:
+        if node.address is None:
             raise SpecError(
-                f"{name} has no address", "give it one in a cluster file, and name that with --on"
+                f"{node.name} has no address", "give it one in a cluster file, and name that with --on"
             )
-    ways = [node for node in nodes if node.name not in names]
-    return (*(by_name[name] for name in names), *ways)
+    return (*found, *(node for node in nodes if node.name not in names))
 
 
 def site(node: Node, ranks: Sequence[Rank], vendor: str | None, container: bool) -> Site:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 from canserve.api import Options, SpecError
 from canserve.api.planning import Asked, plan
+from canserve.facts import Missing
 from canserve.plan.export.exported import Exported
 from canserve.plan.file import MAX_BYTES, PlanError, read_plans
 from canserve.plan.plan import Plan
 from canserve.probes.container.naming import REGISTRY, NamingError, held
 from canserve.subjects.deployment import STATE, Deployment, Folder, Given, Image, Mount, Where
+from canserve.subjects.launch import Start
+from canserve.verdict import No
 
 EXPORTED = (".yaml", ".yml", ".sh", ".service")
 """Endings of files that ``export`` writes."""
@@ -101,6 +104,33 @@ def _where_told(where: Where) -> str:
 def chosen_plan(spec: str, wishes: UpWishes, options: Options) -> Plan:
     """A saved plan's first plan, or the best plan of a model. Raises SpecError."""
     return candidate_plans(spec, wishes, options)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Startable:
+    """What of a plan it takes to start it."""
+
+    start: Start
+    where: Where
+    machines: tuple[str, ...]
+    """By their names in the plan, the head first."""
+
+    @property
+    def contained(self) -> bool:
+        """Whether its processes are containers."""
+        return isinstance(self.where, Image)
+
+
+def startable(chosen: Plan, wishes: UpWishes) -> Startable:
+    """That of a plan. Raises SpecError where it is not to be started."""
+    if isinstance(chosen.start, Missing):
+        raise SpecError(f"the plan has no commands: {chosen.start.why}", chosen.start.ask or "")
+    if isinstance(chosen.verdict, No) and not wishes.force:
+        raise SpecError(f"the plan says no: {chosen.verdict.because}", chosen.verdict.fix)
+    start = chosen.start.value
+    refuse_secrets([process.argv for process in start.processes])
+    hosts = (*(rank.machine for rank in chosen.placement.ranks), *(each.host for each in start.processes))
+    return Startable(start, where_it_lies(wishes.inside or chosen.build), tuple(dict.fromkeys(hosts)))
 
 
 def candidate_plans(spec: str, wishes: UpWishes, options: Options) -> tuple[Plan, ...]:

@@ -6,7 +6,7 @@ not be decided about it, and every degree that is forbidden with the rule that f
 
 from __future__ import annotations
 
-from canserve.layout.enumerate import Illegal, Layout, Layouts, layouts
+from canserve.layout.enumerate import Layout, Layouts, layouts
 from canserve.layout.question import Fixed, Host, Question, hosts
 
-__all__ = ["Fixed", "Host", "Illegal", "Layout", "Layouts", "Question", "hosts", "layouts"]
+__all__ = ["Fixed", "Host", "Layout", "Layouts", "Question", "hosts", "layouts"]

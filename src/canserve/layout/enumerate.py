@@ -13,7 +13,7 @@ from canserve.layout.question import Question
 from canserve.layout.ruling import Constraint, Ruling
 from canserve.layout.stages import share_out, stage_layers
 from canserve.layout.width import moe
-from canserve.subjects.parallel import Parallel, Placement
+from canserve.subjects.parallel import Illegal, Parallel, Placement
 from canserve.verdict import No, Unknown, Verdict
 
 
@@ -27,20 +27,6 @@ class Layout:
     """Whether a tensor parallel group lies on more than one machine."""
     doubts: tuple[tuple[str, Unknown], ...]
     """(constraint, what is not known); empty: it is certain to be legal."""
-
-
-@dataclass(frozen=True, slots=True)
-class Illegal:
-    """Degrees that a rule forbids."""
-
-    parallel: Parallel
-    """Degrees that are 1 play no part, unless all were asked for."""
-    rule: str
-    """The constraint's name: ``heads-divide``."""
-    because: str
-    heals: str
-    larger: bool = False
-    """Whether every larger size is forbidden by the same rule."""
 
 
 @dataclass(frozen=True)

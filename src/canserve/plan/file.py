@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import RankMemory, Serving
-from canserve.plan.plan import VERSION, Illegal, Plan, Plans, Speed, Unread, Variant
+from canserve.plan.plan import VERSION, Plan, Plans, Speed, Unread, Variant
 from canserve.subjects.launch import Process, Start
-from canserve.subjects.parallel import Parallel, Placement, Rank
+from canserve.subjects.parallel import Illegal, Parallel, Placement, Rank
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes
 
 MAX_BYTES = 64 << 20

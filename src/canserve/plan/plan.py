@@ -9,7 +9,7 @@ from canserve.facts import Cause, Fact, Missing
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import Serving
 from canserve.subjects.launch import Start
-from canserve.subjects.parallel import Parallel, Placement
+from canserve.subjects.parallel import Illegal, Parallel, Placement
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, worst
 
 VERSION = 1
@@ -61,22 +61,6 @@ class Plan:
     def parallel(self) -> Parallel:
         """Its degrees."""
         return self.placement.parallel
-
-
-@dataclass(frozen=True, slots=True)
-class Illegal:
-    """A layout that cannot be, the rule that forbids it, and what heals that."""
-
-    parallel: Parallel
-    rule: str
-    """The check that it breaks: ``heads-divide``."""
-    because: str
-    heals: str
-    """What would heal it, the nearest legal value included."""
-    larger: bool = False
-    """Whether every larger size is forbidden by the same rule."""
-    build: str | None = None
-    """Whose rule it is; None: of every build that was asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from canserve.api.candidates import Candidate, CandidatesReport, needs
-from canserve.render.candidates_text import amount, listed, told, travelling
+from canserve.api.candidates import Candidate, CandidatesReport
+from canserve.render.candidates_text import amount, listed, told, travelling, with_needs
 from canserve.render.escape import code, markdown
+from canserve.render.markdown import advice_markdown
 from canserve.render.text import describe
-from canserve.verdict import No, Unknown, Yes, word
+from canserve.verdict import Yes, word
 
 
 def candidates_markdown(report: CandidatesReport) -> str:
@@ -44,11 +45,4 @@ def _candidate(number: int, candidate: Candidate) -> Iterable[str]:
     yield ""
     named = f"{code(candidate.blocking)}: " if candidate.blocking and not isinstance(verdict, Yes) else ""
     yield f"- **{word(verdict)}** {named}{markdown(verdict.because)}"
-    match verdict:
-        case No(fix=fix):
-            yield f"  - fix: {markdown(fix)}"
-        case Unknown(ask=ask):
-            yield f"  - ask: {markdown(ask)}"
-        case Yes():
-            if wanted := needs(candidate):
-                yield f"  - with: {', '.join(map(code, wanted))}"
+    yield from advice_markdown(with_needs(candidate))

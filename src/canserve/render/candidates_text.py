@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from canserve.api.candidates import Candidate, CandidatesReport, needs
 from canserve.facts import Known, Missing
 from canserve.plan.offers.offer import Source
 from canserve.plan.offers.travel import Travel
 from canserve.render.page import STYLES, Cell, Look, Page, Row
-from canserve.render.text import describe
-from canserve.verdict import No, Unknown, Yes, word
+from canserve.render.text import advice_rows, describe
+from canserve.verdict import Verdict, Yes, word
 
 _VERDICT = 9
 """Width of the verdict column: ``unknown`` and a gap."""
@@ -60,21 +61,16 @@ def _candidate(number: int, candidate: Candidate, width: int) -> Iterable[Row]:
     yield Row(candidate.offer.target, cells, style="bold")
     yield Row(told(candidate), indent=lead)
     yield Row(travelling(candidate), indent=lead)
-    if isinstance(verdict, Yes):
-        if wanted := needs(candidate):
-            yield _labelled("with:", ", ".join(wanted), lead)
-        return
-    check = candidate.blocking
-    yield Row(verdict.because, indent=lead, label=f"{check}: " if check else "")
-    match verdict:
-        case No(fix=fix):
-            yield _labelled("fix:", fix, lead)
-        case Unknown(ask=ask):
-            yield _labelled("ask:", ask, lead)
+    if not isinstance(verdict, Yes):
+        check = candidate.blocking
+        yield Row(verdict.because, indent=lead, label=f"{check}: " if check else "")
+    yield from advice_rows(with_needs(candidate), lead)
 
 
-def _labelled(label: str, text: str, lead: int) -> Row:
-    return Row(text, (Cell(label, len(label) + 1, "bold cyan"),), indent=lead)
+def with_needs(candidate: Candidate) -> Verdict:
+    """Its verdict; a yes with the conditions of every finding."""
+    verdict = candidate.verdict
+    return replace(verdict, needs=needs(candidate)) if isinstance(verdict, Yes) else verdict
 
 
 def told(candidate: Candidate) -> str:

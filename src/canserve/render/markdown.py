@@ -18,7 +18,7 @@ from canserve.render.text import (
     own_skips,
     shared_skips,
 )
-from canserve.verdict import Finding, No, Unknown, Yes, word
+from canserve.verdict import Finding, Verdict, Yes, advice, word
 
 if TYPE_CHECKING:
     from canserve.checks.every import Described
@@ -55,7 +55,7 @@ def _build(build: BuildReport, explain: frozenset[str]) -> Iterable[str]:
     yield ""
     if not build.findings:
         yield f"- **{word(build.verdict)}**: {markdown(build.verdict.because)}"
-        yield from _advice(build.verdict)
+        yield from advice_markdown(build.verdict)
     yield from findings_markdown(build.findings, explain)
 
 
@@ -69,7 +69,7 @@ def findings_markdown(findings: Sequence[Finding], explain: frozenset[str]) -> I
             quiet.append(name)
             continue
         yield f"- **{word(finding.verdict)}** {code(name)}: {markdown(finding.verdict.because)}"
-        yield from _advice(finding.verdict)
+        yield from advice_markdown(finding.verdict)
         yield from _evidence(finding.evidence if explained else ())
     if quiet:
         yield f"- **yes**: {', '.join(map(code, quiet))}"
@@ -81,16 +81,11 @@ def _evidence(looks: Iterable[Evidence]) -> Iterable[str]:
         yield f"  - {code(look.subject)} {code(look.how)}: {markdown(look.saw)}{cut}"
 
 
-def _advice(verdict: Yes | No | Unknown) -> Iterable[str]:
-    match verdict:
-        case No(fix=fix):
-            yield f"  - fix: {markdown(fix)}"
-        case Unknown(ask=ask):
-            yield f"  - ask: {markdown(ask)}"
-        case Yes(needs=needs) if needs:
-            yield f"  - with: {', '.join(map(code, needs))}"
-        case Yes():
-            pass
+def advice_markdown(verdict: Verdict) -> Iterable[str]:
+    """What a verdict asks to be done, as an item below it."""
+    label, what = advice(verdict)
+    if what:
+        yield f"  - {label}: {', '.join(map(code if label == 'with' else markdown, what))}"
 
 
 def _skipped(skip: tuple[str, str]) -> str:

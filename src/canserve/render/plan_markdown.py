@@ -9,11 +9,12 @@ from canserve.facts import Known, Missing
 from canserve.plan.plan import Plan
 from canserve.render.escape import code, markdown, visible
 from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
+from canserve.render.markdown import advice_markdown
 from canserve.render.plan_memory import PARTS
 from canserve.render.plan_text import changes
 from canserve.render.shell import line
 from canserve.render.text import by_advice, describe
-from canserve.verdict import No, Unknown, Yes, word
+from canserve.verdict import Yes, word
 
 _TICKS = "~~~~"
 """Fence of a code block; lines inside are made visible, and none of them begins with it."""
@@ -27,7 +28,7 @@ def plans_markdown(report: PlanReport) -> str:
     if plans.plans:
         lines += ["", *_table(plans.plans), "", *_best(plans.plans[0], report)]
     else:
-        lines += ["", markdown(plans.verdict.because), *_advice(plans.verdict)]
+        lines += ["", markdown(plans.verdict.because), *advice_markdown(plans.verdict)]
     if plans.what_if:
         lines += ["", "#### what if", "", "| verdict | change | KV GiB | context | at once | tok/s |"]
         lines += ["|---|---|---:|---:|---:|---:|"]
@@ -97,7 +98,7 @@ def _best(plan: Plan, report: PlanReport) -> Iterable[str]:
             quiet.append(code(finding.check))
             continue
         yield f"- **{word(verdict)}** {code(finding.check)}: {markdown(verdict.because)}"
-        yield from _advice(verdict)
+        yield from advice_markdown(verdict)
     if quiet:
         yield f"- **yes**: {', '.join(quiet)}"
     yield from (f"- note: {markdown(note)}" for note in plan.notes)
@@ -114,15 +115,3 @@ def _commands(plan: Plan) -> Iterable[str]:
         yield _TICKS
     for name, what in start.placeholders.items():
         yield from ("", f"{code(f'${name}')}: {markdown(what)}")
-
-
-def _advice(verdict: Yes | No | Unknown) -> Iterable[str]:
-    match verdict:
-        case No(fix=fix):
-            yield f"  - fix: {markdown(fix)}"
-        case Unknown(ask=ask):
-            yield f"  - ask: {markdown(ask)}"
-        case Yes(needs=needs) if needs:
-            yield f"  - with: {', '.join(map(code, needs))}"
-        case Yes():
-            pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from canserve.facts import Fact, Missing, derive
 from canserve.memory.quantity import Quantity
 from canserve.memory.request import RankMemory
-from canserve.plan.plan import Illegal, Plan, Plans, Variant
+from canserve.plan.plan import Plan, Plans, Variant
 from canserve.render.plan_shapes import (
     CommandShape,
     CurvePointShape,
@@ -19,7 +19,7 @@ from canserve.render.plan_shapes import (
 from canserve.render.shell import line
 from canserve.render.structure import finding_output
 from canserve.subjects.launch import Start
-from canserve.subjects.parallel import Parallel, Rank
+from canserve.subjects.parallel import Illegal, Parallel, Rank
 from canserve.verdict import Yes, word
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from canserve.api.planning import PlanReport
 from canserve.facts import Known, Missing
-from canserve.plan.plan import Illegal, Plan, Plans
+from canserve.plan.plan import Plan, Plans
 from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.plan_memory import curve_rows, memory_rows
 from canserve.render.shell import lines
-from canserve.render.text import describe, findings_rows
-from canserve.verdict import No, Unknown, Verdict, Yes, word
+from canserve.render.text import advice_rows, describe, findings_rows
+from canserve.subjects.parallel import Illegal
+from canserve.verdict import Unknown, Verdict, Yes, word
 
 SHOWN = 8
 """Plans in the table unless all are asked for."""
@@ -54,17 +55,7 @@ def _verdict(verdict: Verdict, plans: Sequence[Plan]) -> Iterable[Row]:
     said = word(verdict)
     text = in_one_line(plans[0]) if isinstance(verdict, Yes) else verdict.because
     yield Row(text, (Cell(said, 9, STYLES[said]),))
-    yield from _advice(verdict, 9)
-
-
-def _advice(verdict: Verdict, indent: int) -> Iterable[Row]:
-    match verdict:
-        case No(fix=text):
-            yield Row(text, (Cell("fix:", 5, "bold cyan"),), indent=indent)
-        case Unknown(ask=text):
-            yield Row(text, (Cell("ask:", 5, "bold cyan"),), indent=indent)
-        case Yes():
-            pass
+    yield from () if isinstance(verdict, Yes) else advice_rows(verdict, 9)
 
 
 def in_one_line(plan: Plan) -> str:
@@ -229,7 +220,7 @@ def _others(plans: Plans) -> Iterable[Row]:
         said = word(verdict)
         label = f"{' '.join((build, ', '.join(layouts))).rstrip()}: "
         yield Row(verdict.because, (Cell(said, 9, STYLES[said]),), indent=2, label=label)
-        yield from _advice(verdict, 11)
+        yield from advice_rows(verdict, 11)
 
 
 def _illegal(illegal: Sequence[Illegal], whole: bool) -> Iterable[Row]:

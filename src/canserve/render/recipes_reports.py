@@ -12,7 +12,7 @@ from canserve.render.markdown import check_markdown
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.sarif import log_of, results_of, unreadable
 from canserve.render.text import by_advice, in_short
-from canserve.verdict import Finding, No, Unknown, Yes, word
+from canserve.verdict import Finding, No, Yes, advice, word
 
 READABLE = "recipe-readable"
 _WORD, _LABEL = 9, 5
@@ -28,8 +28,8 @@ def recipes_text(reports: Sequence[RecipeReport], look: Look) -> str:
             continue
         said = _why(one) or "every check says yes"
         page.add(Row(said, (Cell(verdict, _WORD, STYLES[verdict]),), label=f"{one.file}: "))
-        for label, advice in _advice(one):
-            page.add(Row(advice, (Cell(label, _LABEL, "bold cyan"),), indent=_WORD))
+        for label, what in _advice(one):
+            page.add(Row(what, (Cell(label, _LABEL, "bold cyan"),), indent=_WORD))
     if not any(one.word for one in reports):
         page.add(Row("no recipe was found"))
     return page.render()
@@ -55,13 +55,9 @@ def _advice(one: RecipeReport) -> Iterator[tuple[str, str]]:
         finding for build in one.report.builds for group in by_advice(build.findings) for finding in group[:1]
     ]
     for finding in found:
-        match finding.verdict:
-            case No(fix=text) if text:
-                yield "fix:", text
-            case Unknown(ask=text) if text:
-                yield "ask:", text
-            case _:
-                pass
+        label, what = advice(finding.verdict)
+        if what and not isinstance(finding.verdict, Yes):
+            yield f"{label}:", what[0]
 
 
 def recipes_markdown(reports: Sequence[RecipeReport]) -> str:

@@ -10,7 +10,7 @@ from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.subjects.model import Model, Parameters
 from canserve.units import Bytes, decimal
-from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Word, Yes, word
+from canserve.verdict import Finding, Skipped, Verdict, Word, Yes, advice, word
 
 T = TypeVar("T")
 
@@ -161,7 +161,7 @@ def _sections(
 def _reasons(build: BuildReport, look: Look) -> Iterable[Row]:
     if not build.findings:
         yield _paragraph(word(build.verdict), "", build.verdict.because)
-        yield from _advice(build.verdict)
+        yield from advice_rows(build.verdict)
     yield from findings_rows(build.target, build.findings, look)
 
 
@@ -181,7 +181,7 @@ def findings_rows(target: str, findings: Sequence[Finding], look: Look) -> Itera
                 reasons.setdefault(finding.verdict.because, []).append(name)
         for because, checks in reasons.items():
             yield _paragraph(word(group[0].verdict), f"{', '.join(checks)}: ", because)
-        yield from _advice(group[0].verdict)
+        yield from advice_rows(group[0].verdict)
     if quiet:
         yield _paragraph("yes", "", ", ".join(quiet))
 
@@ -199,7 +199,7 @@ def by_advice(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
     """Worst first; findings that the same change would settle stand together, so that it is said once."""
     groups: dict[tuple[int, Row | None], list[Finding]] = {}
     for finding in findings:
-        key = (_RANK[word(finding.verdict)], next(iter(_advice(finding.verdict)), None))
+        key = (_RANK[word(finding.verdict)], next(iter(advice_rows(finding.verdict)), None))
         groups.setdefault(key, []).append(finding)
     return (group for _, group in sorted(groups.items(), key=lambda item: item[0][0]))
 
@@ -208,16 +208,11 @@ def _paragraph(verdict: Word, label: str, text: str) -> Row:
     return Row(text, (Cell(verdict, _VERDICT, STYLES[verdict]),), indent=2, label=label)
 
 
-def _advice(verdict: Verdict) -> Iterable[Row]:
-    match verdict:
-        case No(fix=text):
-            label = "fix:"
-        case Unknown(ask=text):
-            label = "ask:"
-        case Yes(needs=needs):
-            label, text = "with:", ", ".join(needs)
-    if text:
-        yield Row(text, (Cell(label, len(label) + 1, "bold cyan"),), indent=2 + _VERDICT)
+def advice_rows(verdict: Verdict, indent: int = 2 + _VERDICT) -> Iterable[Row]:
+    """What a verdict asks to be done, on a line."""
+    label, what = advice(verdict)
+    if what:
+        yield Row(", ".join(what), (Cell(f"{label}:", len(label) + 2, "bold cyan"),), indent=indent)
 
 
 def _evidence(looks: Iterable[Evidence], subject: str) -> Iterable[Row]:

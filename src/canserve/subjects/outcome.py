@@ -31,6 +31,7 @@ class Outcome:
     because: str = ""
     """What the cause means; empty: it could not be told."""
     fix: str = ""
+    """What would heal the cause; empty: nothing is known to."""
     stages: tuple[Stage, ...] = ()
     """How far every rank came, and when."""
     seconds: float = 0.0

@@ -32,6 +32,23 @@ class Parallel:
 
 
 @dataclass(frozen=True, slots=True)
+class Illegal:
+    """Degrees that a rule forbids, and what heals that."""
+
+    parallel: Parallel
+    """Degrees that are 1 play no part, unless all were asked for."""
+    rule: str
+    """The check that they break: ``heads-divide``."""
+    because: str
+    heals: str
+    """What would heal it, the nearest legal value included."""
+    larger: bool = False
+    """Whether every larger size is forbidden by the same rule."""
+    build: str | None = None
+    """Whose rule it is; None: of every build that was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rank:
     """One accelerator's place in a layout. Ranks are numbered dp-major, then pp, then tp."""
 

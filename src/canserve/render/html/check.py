@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from canserve.api import BuildReport, Report
 from canserve.render.html.findings import findings, skips
-from canserve.render.html.frame import advice, document, named, notes, said, text, top
+from canserve.render.html.frame import advised, document, named, notes, said, text, top
 from canserve.render.recipe_text import summary
 from canserve.render.text import chosen, describe, in_short, own_skips, shared_skips
 from canserve.verdict import word
@@ -37,7 +37,7 @@ def _body(report: Report, title: str) -> Iterator[str]:
         yield f'<section class="card" aria-labelledby="b{number}">'
         yield f'<h2 id="b{number}">{said(word(build.verdict))} {text(build.target)}</h2>'
         if not build.findings:
-            yield f"<p>{text(build.verdict.because)}</p>{advice(build.verdict)}"
+            yield f"<p>{text(build.verdict.because)}</p>{advised(build.verdict)}"
         yield from findings(build.findings, own_skips(build, shared))
         yield f"{notes(build.notes)}</section>\n"
     yield skips(shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from canserve.facts import Evidence
-from canserve.render.html.frame import advice, folded, said, text
+from canserve.render.html.frame import advised, folded, said, text
 from canserve.render.text import by_advice, name_of
 from canserve.verdict import Finding, Yes, word
 
@@ -42,7 +42,7 @@ def skips(skipped: Iterable[tuple[str, str]]) -> str:
 def _finding(finding: Finding, among: Sequence[Finding]) -> str:
     return (
         f"<li><h4>{said(word(finding.verdict))} {text(name_of(finding, among))}</h4>"
-        f"<p>{text(finding.verdict.because)}</p>{advice(finding.verdict)}{looks(finding.evidence)}</li>"
+        f"<p>{text(finding.verdict.because)}</p>{advised(finding.verdict)}{looks(finding.evidence)}</li>"
     )
 
 

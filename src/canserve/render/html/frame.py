@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from canserve.render.escape import visible
-from canserve.verdict import No, Unknown, Verdict, Yes, word
+from canserve.verdict import Verdict, advice, word
 
 SIGNS = {"yes": "\u2713", "no": "\u2715", "unknown": "?", "skipped": "\u2013"}
 """Beside the colour and the word."""
@@ -60,20 +60,14 @@ def top(verdict: Verdict, title: str, lead: str, about: Sequence[str] = ()) -> s
     lines = "".join(f'<p class="soft">{text(line)}</p>' for line in about if line)
     return (
         f'<header class="top {kind}"><p class="word {kind}"><span aria-hidden="true">{SIGNS[kind]}</span> {kind}</p>'
-        f'<h1>{text(title)}</h1><p class="lead">{text(lead)}</p>{advice(verdict)}{lines}</header>\n'
+        f'<h1>{text(title)}</h1><p class="lead">{text(lead)}</p>{advised(verdict)}{lines}</header>\n'
     )
 
 
-def advice(verdict: Verdict) -> str:
+def advised(verdict: Verdict) -> str:
     """What a verdict asks to be done."""
-    match verdict:
-        case No(fix=what):
-            label = "fix"
-        case Unknown(ask=what):
-            label = "ask"
-        case Yes(needs=needs):
-            label, what = "with", ", ".join(needs)
-    return f'<p class="advice"><b>{label}:</b> {text(what)}</p>' if what else ""
+    label, what = advice(verdict)
+    return f'<p class="advice"><b>{label}:</b> {text(", ".join(what))}</p>' if what else ""
 
 
 def named(rows: Iterable[tuple[str, str]]) -> str:

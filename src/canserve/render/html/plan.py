@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from canserve.api.planning import PlanReport
 from canserve.facts import Known, Missing
 from canserve.memory.quantity import Quantity
-from canserve.plan.plan import Illegal, Plan
+from canserve.plan.plan import Plan
 from canserve.render.figures import around, change_name, gib, layout_name, rounded, tokens
 from canserve.render.html.findings import findings
-from canserve.render.html.frame import advice, document, folded, named, notes, said, text, top
+from canserve.render.html.frame import advised, document, folded, named, notes, said, text, top
 from canserve.render.html.memory import memory_bars
 from canserve.render.plan_text import COLUMNS, changes, in_one_line, numbers
 from canserve.render.plot import STYLE, Point, plot
 from canserve.render.shell import lines
 from canserve.render.text import describe
+from canserve.subjects.parallel import Illegal
 from canserve.verdict import Yes, word
 
 WIDTH = 100
@@ -116,7 +117,7 @@ def _all(plans: Sequence[Plan], goal: str) -> Iterator[str]:
         why = (
             ""
             if isinstance(plan.verdict, Yes)
-            else f"<p>{text(plan.verdict.because)}</p>{advice(plan.verdict)}"
+            else f"<p>{text(plan.verdict.because)}</p>{advised(plan.verdict)}"
         )
         yield f'<tr><td>{said(word(plan.verdict))}</td><th scope="row">{text(plan.build)}{why}</th>{row}</tr>'
     yield "</tbody></table>"
