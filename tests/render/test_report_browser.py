@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import other_reports
 import plan_reports
 import pytest
 import reports
@@ -16,7 +17,9 @@ from playwright.sync_api import Browser, ViewportSize
 from test_verify_page import page as verify_page
 
 from browser import DESKTOP, PHONE, chromium, opened, unfold, violations
+from canserve.render.html.candidates import candidates_page
 from canserve.render.html.check import check_page
+from canserve.render.html.diagnosis import diagnosis_page
 from canserve.render.html.plan import plans_page
 from canserve.render.html.run import runs_page, standing
 
@@ -40,6 +43,10 @@ def pages() -> dict[str, str]:
         "run-hostile": runs_page([evil], {evil.run: kept}),
         "run-none": runs_page([], {}),
         "verify": verify_page(),
+        "candidates": candidates_page(other_reports.candidates()),
+        "candidates-hostile": candidates_page(other_reports.hostile_candidates()),
+        "diagnosis": diagnosis_page(other_reports.stalled()),
+        "diagnosis-hostile": diagnosis_page(other_reports.hostile_diagnosis()),
     }
 
 
@@ -111,6 +118,29 @@ def test_a_check_says_why_and_keeps_its_evidence_folded(browser: Browser, files:
         look.focus()
         page.keyboard.press("Enter")
         assert looks.is_visible()
+
+
+def test_candidates_say_what_would_travel(browser: Browser, files: dict[str, Path]) -> None:
+    with opened(browser, files["candidates"], PHONE) as page:
+        rows = page.get_by_role("table").first.get_by_role("row").all()[1:]
+        assert [row.inner_text().split()[1] for row in rows] == ["yes", "unknown", "no", "unknown"]
+        assert "on head; to second: 19.8 GB (14 of 31 layers are there)" in rows[0].inner_text()
+        assert page.get_by_text("second: docker gave no list").is_visible()
+        assert not page.get_by_text("docker-daemon:busybox@head").is_visible(), "folded"
+    none = candidates_page(other_reports.no_candidates())
+    assert "no candidate was found" in none and "<table" not in none
+
+
+def test_a_diagnosis_shows_the_line_that_tells(browser: Browser, files: dict[str, Path]) -> None:
+    with opened(browser, files["diagnosis"], PHONE) as page:
+        assert page.locator("header.top .word").first.inner_text().split()[-1] == "stalled"
+        assert page.get_by_text("CustomAllreduce is disabled because").is_visible()
+        assert page.get_by_role("table").get_by_role("row").count() == 3
+        follows = page.get_by_text("Watchdog caught collective")
+        assert not follows.is_visible()
+        page.get_by_text("1 line only a consequence").click()
+        assert follows.is_visible()
+    assert "unknown: an engine that is not known" in diagnosis_page(other_reports.nothing_told())
 
 
 def test_memory_is_said_in_words(browser: Browser, files: dict[str, Path]) -> None:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @transformers_option
 @click.option("--arch", type=click.Choice(["x86_64", "aarch64"]), help="CPU, where no machine says it.")
 @deep_option
-@format_option("text", "json", "md")
+@format_option("text", "json", "md", "html")
 @whole_option
 @offline_option
 @quiet_option
@@ -144,6 +144,10 @@ def _rendered(report: CandidatesReport, wanted: Wanted) -> str:
         from canserve.render.candidates_markdown import candidates_markdown
 
         return candidates_markdown(report)
+    if wanted.form == "html":
+        from canserve.render.html.candidates import candidates_page
+
+        return candidates_page(report)
     from canserve.render.candidates_text import candidates_text
 
     return candidates_text(report, look(), whole=wanted.whole)

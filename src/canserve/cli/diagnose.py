@@ -23,7 +23,7 @@ _STDIN = "-"
 @click.command("diagnose")
 @click.argument("target", metavar="FILE|DIR|RUN|-")
 @on_options
-@format_option("text", "json", "md")
+@format_option("text", "json", "md", "html")
 @quiet_option
 def command(target: str, where: Where, form: str, quiet: bool) -> int:
     """The first cause in a log, and the fix.
@@ -80,6 +80,10 @@ def _rendered(found: Diagnosis, form: str) -> str:
             from canserve.render.diagnosis_text import diagnosis_markdown
 
             return diagnosis_markdown(found)
+        case "html":
+            from canserve.render.html.diagnosis import diagnosis_page
+
+            return diagnosis_page(found)
         case _:
             from canserve.render.diagnosis_text import diagnosis_text
 
