@@ -14,7 +14,7 @@ from canserve.subjects.placed import ModelRead, Placed, Who
 from canserve.verdict import Finding, No, Skipped, Unknown, Verdict, Yes, word
 
 LOOK = (Evidence("head", "the way to /srv/m", "seen"),)
-THERE = Placed("/srv/m", "there", 1000, system="ext2/ext3", files=3, shy=())
+THERE = Placed("/srv/m", "there", 1000, system="ext2/ext3", files=3, shy=(), lent=())
 BARRED = Placed("/srv/m", "barred", 1000, "/srv", "drwx------ root root")
 CLOSED = replace(THERE, barred=("a.safetensors", "b.safetensors"), shy=("/srv/m/a.safetensors",))
 SHY = replace(THERE, shy=("/srv/m",))
@@ -50,15 +50,20 @@ def verdict(*words: Any, **more: Any) -> Verdict:
         (SHY, "root", "docker", "yes"),
         (replace(SHY, system="nfs"), "root", "docker", "unknown"),
         (replace(THERE, shy=None), "other", "docker", "unknown"),
-        (SHY, "login", "podman", "yes"),
+        (SHY, "lone", "podman", "yes"),
+        (replace(SHY, lent=("/srv/m",)), "lone", "podman", "no"),
+        (replace(SHY, lent=("/srv/m",)), "login", "process", "yes"),
+        (replace(SHY, shy=None, lent=None), "lone", "podman", "unknown"),
+        (THERE, "confined", "podman", "unknown"),
+        (CLOSED, "confined", "docker", "unknown"),
         (CLOSED, "login", "process", "no"),
-        (CLOSED, "login", "podman", "no"),
+        (CLOSED, "lone", "podman", "no"),
         (CLOSED, "root", "docker", "yes"),
         (replace(CLOSED, system="nfs"), "root", "docker", "unknown"),
         (replace(CLOSED, system=""), "root", "docker", "unknown"),
         (CLOSED, "other", "docker", "unknown"),
         (BARRED, "login", "process", "no"),
-        (BARRED, "login", "podman", "no"),
+        (BARRED, "lone", "podman", "no"),
         (BARRED, "root", "docker", "unknown"),
         (BARRED, "other", "docker", "unknown"),
         (replace(THERE, dangling=("x",)), "root", "docker", "no"),
@@ -66,7 +71,7 @@ def verdict(*words: Any, **more: Any) -> Verdict:
         (Placed("/srv/m", "dangling", 0, "/srv"), "root", "docker", "no"),
         (NOT_SEEN, "login", "process", "unknown"),
         (CLOSED, NOT_SEEN, "docker", "unknown"),
-        (THERE, NOT_SEEN, "docker", "yes"),
+        (THERE, NOT_SEEN, "docker", "unknown"),
     ],
 )  # fmt: skip
 def test_who_reads_decides(placed: Placed | Missing, who: Who | Missing, program: str, expected: str) -> None:

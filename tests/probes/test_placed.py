@@ -105,6 +105,9 @@ def test_files_that_the_login_may_not_read(box: Loopback, shelf: Path) -> None:
     assert (placed.files, placed.barred) == (3, ("b.safetensors",))
     assert placed.shy == (str(one / "b.safetensors"),)
     (one / "b.safetensors").chmod(0o644)
+    (one / "pytorch_model.bin").write_text("x")
+    (one / "pytorch_model.bin").chmod(0o000)
+    assert looked(box, str(one)).barred == (), "beside safetensors nobody reads it"
     (one / "c.gguf").write_text("x")
     (one / "c.gguf").chmod(0o600)
     assert looked(box, str(one / "c.gguf")).barred == (("c.gguf",) if os.getuid() == 0 else ())
@@ -153,6 +156,30 @@ def test_a_model_of_the_hub_cache(box: Loopback, shelf: Path) -> None:
         assert looked(box, str(repository), top=shelf).state == "barred"
 
 
+def test_what_is_lent_by_a_group(box: Loopback, shelf: Path) -> None:
+    """As a login that reads by its own group, or as the owner; a further group is not to be had without root."""
+    one = model(shelf / "m")
+    for name in ("config.json", "model.safetensors"):
+        (one / name).chmod(0o640)
+        if os.getuid() == 0:
+            os.chown(one / name, 0 if name == "config.json" else NOBODY, NOBODY)
+    placed = looked(box, str(one))
+    assert len(placed.shy or ()) == 2 and placed.lent == () and placed.barred == ()
+    if os.getuid() == 0:
+        os.chown(one / "config.json", 0, 0)
+        assert looked(box, str(one)).lent == (str(one / "config.json"),)
+
+
+def test_links_on_the_way_below_a_mount(box: Loopback, shelf: Path) -> None:
+    model(shelf / "data" / "v3")
+    (shelf / "models").mkdir()
+    (shelf / "models").chmod(0o755)
+    link = shelf / "models" / "current"
+    link.symlink_to("../data/v3")
+    assert looked(box, str(link), top=shelf / "models").links == ((str(link), "../data/v3"),)
+    assert looked(box, str(link), top=link).links == ()
+
+
 def test_names_say_nothing_but_themselves(box: Loopback, shelf: Path) -> None:
     one = model(shelf / "m", "config.json", "a\nbarred\tetc.json", "b\tgone.json", "-rf.json", "$(id).json")
     placed = looked(box, str(one))
@@ -177,14 +204,18 @@ def test_what_is_not_said_to_the_end_is_not_known() -> None:
     ("program", "user", "said", "expected"),
     [
         ("docker", "", '["name=seccomp,profile=builtin","name=cgroupns"]', "root"),
-        ("docker", "0:0", "null", "root"),
+        ("docker", "0:0", "[]", "root"),
+        ("docker", "", "null", None),
         ("docker", "vllm", '["name=seccomp"]', "other"),
-        ("docker", "", '["name=rootless","name=cgroupns"]', "login"),
+        ("docker", "", '["name=rootless","name=cgroupns"]', "lone"),
+        ("docker", "", '["name=seccomp","name=selinux"]', "confined"),
         ("docker", "", '["name=userns"]', "other"),
         ("docker", "", "template parsing error", None),
-        ("podman", "root", "true", "login"),
-        ("podman", "", "false", "root"),
-        ("podman", "1000", "true", "other"),
+        ("podman", "root", "true false", "lone"),
+        ("podman", "", "false false", "root"),
+        ("podman", "1000", "true false", "other"),
+        ("podman", "", "true true", "confined"),
+        ("podman", "", "true", None),
         ("podman", "", "", None),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.host.probe import Seen
@@ -17,8 +16,10 @@ from canserve.transport.frames import Section
 from canserve.transport.reach import Limits, Look
 
 MADE_OF = ("*.safetensors", "*.gguf", "*.bin", "*.pt", "*.pth", "*.json", "*.model", "*.tiktoken", "*.jinja")
+_OLDER = (".bin", ".pt", ".pth")
 _FEW = 5
 _LIMITS = Limits(whole=40)
+_PODMAN = "{{.Host.Security.Rootless}} {{.Host.Security.SELinuxEnabled}}"
 _STATES = ("absent", "dangling", "barred")
 # Names may hold anything but what ends a line: those that do are passed over. Where a shell cannot see a file, it does
 # not say why: the nearest folder above that it can see says whether it may be gone through.
@@ -64,17 +65,26 @@ for f; do
   case $f in *"$nl"*|*"$t"*) continue;; esac
   if [ ! -e "$f" ]; then printf 'gone\t%%s\n' "${f##*/}"; continue; fi
   [ ! -d "$f" ] || continue
-  if [ -r "$f" ]; then echo file; else printf 'closed\t%%s\n' "${f##*/}"; fi
+  if [ -r "$f" ]; then printf 'file\t%%s\n' "${f##*/}"; else printf 'closed\t%%s\n' "${f##*/}"; fi
   if [ -L "$f" ]; then printf 'link\t%%s\t%%s\n' "$f" "$(readlink -- "$f" | head -n 1)"; fi
 done
-if { [ $# -eq 0 ] || find -L "$@" -prune -type f ! -perm -004 -print 2>/dev/null; } | { head -n %(few)d; cat >/dev/null; } | sed "s/^/shy$t/"; then :; fi
+own="! -user $(id -u) ! -group $(id -g)"
+few() { head -n %(few)d; cat >/dev/null; }
+if [ $# -gt 0 ]; then
+  find -L "$@" -prune -type f ! -perm -004 -print 2>/dev/null | few | sed "s/^/shy$t/"
+  find -L "$@" -prune -type f ! -perm -004 $own -print 2>/dev/null | few | sed "s/^/lent$t/"
+fi
 q=$d; [ -d "$q" ] || q=${q%%/*}
 while :; do
-  [ -n "$(find -L "$q" -prune -perm -001 -print 2>/dev/null)" ] || printf 'shy\t%%s\n' "$q"
+  [ -n "$(find -L "$q" -prune -perm -001 -print 2>/dev/null)" ] || {
+    printf 'shy\t%%s\n' "$q"
+    [ -z "$(find -L "$q" -prune $own -print 2>/dev/null)" ] || printf 'lent\t%%s\n' "$q"
+  }
   case $q in "$top"|/|'') break;; esac
+  if [ -L "$q" ]; then printf 'link\t%%s\t%%s\n' "$q" "$(readlink -- "$q" | head -n 1)"; fi
   q=${q%%/*}
 done
-if find / -prune -perm -001 >/dev/null 2>&1; then echo shown; fi
+if find / -prune -perm -001 $own >/dev/null 2>&1; then echo shown; fi
 echo end"""
 
 
@@ -108,7 +118,7 @@ def _of_containers(where: Where) -> tuple[Section, ...]:
     if not isinstance(where, Image):
         return ()
     user = shlex.join((where.program, "image", "inspect", "--format", "{{.Config.User}}", where.name))
-    form = "{{.Host.Security.Rootless}}" if where.program == "podman" else "{{json .SecurityOptions}}"
+    form = _PODMAN if where.program == "podman" else "{{json .SecurityOptions}}"
     info = shlex.join((where.program, "info", "--format", form))
     return Section("image_user", f"within 20 {user}"), Section("container_root", f"within 20 {info}")
 
@@ -147,11 +157,12 @@ def parsed(seen: Seen | Missing) -> Fact[Placed]:
         at=_one(told, state),
         mode=_one(told, "mode"),
         system=_one(told, "system"),
-        files=len(told.get("file", ())) + len(told.get("closed", ())) + len(told.get("gone", ())),
-        barred=_names(told, "closed"),
-        dangling=_names(told, "gone"),
+        files=sum(len(told.get(word, ())) for word in ("file", "closed", "gone")),
+        barred=_needed(told, "closed"),
+        dangling=_needed(told, "gone"),
         links=tuple((one[0], one[1]) for one in told.get("link", ()) if len(one) == 2 and one[1]),
         shy=_names(told, "shy") if "shown" in told else None,
+        lent=_names(told, "lent") if "shown" in told else None,
     )
     return seen.known(placed, f"{state}{f' at {placed.at}' if placed.at else f', {placed.files} files'}")
 
@@ -163,6 +174,13 @@ def _one(told: Mapping[str, list[list[str]]], word: str) -> str:
 
 def _names(told: Mapping[str, list[list[str]]], word: str) -> tuple[str, ...]:
     return tuple(one[0] for one in told.get(word, ()) if one)[:_FEW]
+
+
+def _needed(told: Mapping[str, list[list[str]]], word: str) -> tuple[str, ...]:
+    """Those names that an engine would miss: beside safetensors it reads no weights of an older form."""
+    safe = any(one[0].endswith(".safetensors") for one in told.get("file", ()) if one)
+    names = (one[0] for one in told.get(word, ()) if one)
+    return tuple(name for name in names if not (safe and name.endswith(_OLDER)))[:_FEW]
 
 
 def _who(it: Look, where: Where, placed: Fact[Placed]) -> Fact[Who]:
@@ -187,18 +205,19 @@ def _who(it: Look, where: Where, placed: Fact[Placed]) -> Fact[Who]:
 def reads(program: str, user: str, said: str) -> Who | None:
     """Who reads in a container: ``user`` is the image's, ``said`` what the container engine says of its own root.
 
-    None: it says so in a form that is not known.
+    None: it says so in a form that is not known; docker's ``null`` is what its client says without a daemon.
     """
-    known = ("true", "false") if program == "podman" else ("[", "null")
-    if not said.startswith(known):
-        return None
-    if user.partition(":")[0] not in ("", "0", "root"):
-        return "other"
     if program == "podman":
-        return "root" if said == "false" else "login"
-    if "name=rootless" in said:
-        return "login"
-    return "other" if "name=userns" in said else "root"
-
-
-assert set(get_args(Who)) == {"login", "root", "other"}
+        words = said.split()
+        if len(words) != 2 or not {"true", "false"} >= set(words):
+            return None
+        rootless, labels, apart = words[0] == "true", words[1] == "true", False
+    elif said.startswith("["):
+        rootless, labels, apart = (f"name={each}" in said for each in ("rootless", "selinux", "userns"))
+    else:
+        return None
+    if labels:
+        return "confined"
+    if apart or user.partition(":")[0] not in ("", "0", "root"):
+        return "other"
+    return "lone" if rootless else "root"

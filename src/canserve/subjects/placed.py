@@ -9,8 +9,9 @@ from typing import Literal
 from canserve.facts import Fact
 from canserve.subjects.deployment import Mount
 
-Who = Literal["login", "root", "other"]
-"""``login``: a process of the user that looked; ``root``: one that no permission bars; ``other``: somebody else."""
+Who = Literal["login", "lone", "root", "other", "confined"]
+"""``login``: a process of the user that looked; ``lone``: the same in a container, without the user's further groups;
+``root``: one that no permission bars; ``other``: somebody else; ``confined``: whoever it is, labels decide as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,11 @@ class Placed:
     dangling: tuple[str, ...] = ()
     """Files that are links to nothing; the first few."""
     links: tuple[tuple[str, str], ...] = ()
-    """Files that are links, by their paths, and what they say."""
+    """Files, and folders on the way below what a container is given, that are links: their paths, and what they say."""
     shy: tuple[str, ...] | None = None
     """What not everybody may read; the first few. None: that was not seen."""
+    lent: tuple[str, ...] | None = None
+    """What of it the login reads neither as its owner nor by its own group; the first few. None: that was not seen."""
 
 
 @dataclass(frozen=True, slots=True)

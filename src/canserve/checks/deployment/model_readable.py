@@ -45,40 +45,55 @@ def _there(reader: Reader, it: ModelRead, machine: str, placed: Placed) -> Verdi
     if placed.barred:
         return _barred(reader, it, machine, placed, placed.barred)
     said = f"{placed.files} files of {placed.path}"
-    if placed.shy == () and it.program != PROCESS:
+    if it.program == PROCESS:
+        return Yes(f"the login reads {said}")
+    who = _who(reader, it, machine)
+    if placed.shy == () and who != "confined":
         return Yes(f"everybody may read {said}")
-    match _who(reader, it, machine):
-        case "login":
-            return Yes(f"the login reads {said}")
+    match who:
+        case "lone" if placed.lent == ():
+            return Yes(f"the login reads {said}, in {it.program} too")
+        case "lone" if placed.lent:
+            return _not_let(placed, placed.lent, "by a further group, which is lost in a container")
         case "root" if placed.system in _LOCAL:
             return Yes(f"root of {it.program} reads {said}")
-        case _ if placed.shy == ():
-            return Yes(f"everybody may read {said}")
-        case who:
-            return _not_known(who, it, placed, placed.shy or ("permissions that were not seen",))
+        case _:
+            return _not_known(who, it, placed, placed.shy or ("what permissions were not seen of",))
 
 
 def _barred(
     reader: Reader, it: ModelRead, machine: str, placed: Placed, what: tuple[str, ...]
 ) -> No | Unknown | Yes:
-    """The login may not: that decides for its own processes, and for a root that a file system treats as nobody not."""
+    """The login may not: that decides for its own processes, not for a root that no permission bars."""
     who = _who(reader, it, machine)
-    if who == "login":
-        place = shlex.quote(placed.at or placed.path)
-        return No(
-            f"the login there may not read {_more(what)}",
-            f"let it read that, as the owner: chmod -R a+rX {place}",
-        )
+    if who in ("login", "lone"):
+        return _not_let(placed, what)
     if who == "root" and placed.state == "there" and placed.system in _LOCAL:
         return Yes(f"root of {it.program} reads {placed.files} files of {placed.path}")
     return _not_known(who, it, placed, what)
 
 
+def _not_let(placed: Placed, what: tuple[str, ...], but: str = "") -> No:
+    place = shlex.quote(placed.at or placed.path)
+    said = (
+        f"the login there reads {_more(what)} only {but}"
+        if but
+        else f"the login there may not read {_more(what)}"
+    )
+    return No(said, f"let it read that, as the owner: chmod -R a+rX {place}")
+
+
 def _not_known(who: Who, it: ModelRead, placed: Placed, what: tuple[str, ...]) -> Unknown:
+    if who == "confined":
+        return Unknown(
+            f"labels of SELinux decide what containers of {it.program} read",
+            f"ls -dZ {shlex.quote(placed.path)} has to say container_file_t: chcon -R -t container_file_t sets it",
+        )
     reads = {
         "root": f"root of {it.program} reads it, which may read more, or on a network's file system less",
         "other": f"the image's own user reads it in {it.program}",
         "login": "the login reads it",
+        "lone": f"the login reads it in {it.program}, without its further groups",
     }[who]
     return Unknown(
         f"{_more(what)} in {placed.path} is not for everybody, and {reads}",
