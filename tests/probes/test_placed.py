@@ -75,6 +75,10 @@ def test_what_everybody_may_read(box: Loopback, shelf: Path) -> None:
     assert (placed.state, placed.files, placed.barred, placed.shy) == ("there", 2, (), ())
     assert placed.user == (NOBODY if os.getuid() == 0 else os.getuid())
     assert placed.path == str(shelf / "a model's") and placed.system
+    if os.getuid() == 0:
+        os.chown(shelf, NOBODY, NOBODY)
+    shelf.chmod(0o700)
+    assert looked(box, f"{model(shelf / 'm')}//").shy == (), "what lies above is nothing to a container"
 
 
 def test_a_folder_that_the_login_may_not_read(box: Loopback, shelf: Path) -> None:

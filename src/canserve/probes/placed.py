@@ -23,10 +23,11 @@ _PODMAN = "{{.Host.Security.Rootless}} {{.Host.Security.SELinuxEnabled}}"
 _STATES = ("absent", "dangling", "barred")
 # Names may hold anything but what ends a line: those that do are passed over. Where a shell cannot see a file, it does
 # not say why: the nearest folder above that it can see says whether it may be gone through.
-_SCRIPT = r"""p=%(path)s; top=%(top)s; t=$(printf '\t'); nl='
+_SCRIPT = r"""p=%(path)s; t=$(printf '\t'); nl='
 '
 while [ "$p" != / ] && [ "${p%%/}" != "$p" ]; do p=${p%%/}; done
 case $p in *"$nl"*|*"$t"*|'') exit 3;; esac
+top=%(top)s
 printf 'user\t%%s\npath\t%%s\n' "$(id -u)" "$p"
 mode() { set -- $(ls -ld -- "$1" 2>/dev/null); printf 'mode\t%%s %%s %%s\n' "$1" "$3" "$4"; }
 way() {
