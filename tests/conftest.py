@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from web_server import Site, running
 
 ROOT = Path(__file__).parent.parent
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
@@ -51,6 +54,13 @@ def shared() -> Path:
             pytest.fail(f"{folder} is missing: it must be there in continuous integration")
         pytest.skip(f"{folder} is not here: recorded cases lie beside the repository")
     return folder
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A real HTTP server, which answers as a test says."""
+    with running() as server:
+        yield server
 
 
 @cache

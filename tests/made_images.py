@@ -105,6 +105,18 @@ class Layout:
         platform = {"os": "linux", "architecture": architecture}
         return {**self.put(json.dumps(told).encode()), "platform": platform}
 
+    def started(self, files: Mapping[str, Member], how: Mapping[str, Any]) -> Layout:
+        """Put in an image of one layer, as it is, with ``how`` its containers are started."""
+        blob = layer(files)
+        config = json.loads(config_of([blob])) | {"config": how}
+        told = {
+            "schemaVersion": 2,
+            "config": self.put(json.dumps(config).encode()),
+            "layers": [self.put(blob)],
+        }
+        platform = {"os": "linux", "architecture": "arm64"}
+        return self.add({**self.put(json.dumps(told).encode()), "platform": platform})
+
     def add(self, descriptor: dict[str, Any], name: str | None = None) -> Layout:
         """Put a manifest into the index, under a name."""
         notes = {"annotations": {"org.opencontainers.image.ref.name": name}} if name else {}

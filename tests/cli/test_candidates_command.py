@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,13 @@ from jsonschema import Draft202012Validator
 
 from made_images import PLAIN, config_of, layer, packed, sha
 from terminal import on_terminal
-from web_server import Site, page, ranged, running, status
+from web_server import Site, page, ranged, status
 
 SITE = "usr/lib/python3/dist-packages/"
 LISTED = "".join(f'"Other{number}ForCausalLM": ("llama", "X"), ' for number in range(400))
 OTHER = f"_TEXT_GENERATION_MODELS = {{{LISTED}}}\n_VLLM_MODELS = {{**_TEXT_GENERATION_MODELS}}\n"
 """A registry as long as those of real releases, without the model's class."""
 ON = ("--on", "2xprofile:dgx-spark")
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

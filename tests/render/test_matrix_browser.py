@@ -68,18 +68,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(params=[PHONE, DESKTOP], ids=["phone", "desktop"])
 def page(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The page in a window of either size; whatever it asks for or complains of fails the test."""
-    context = browser.new_context(viewport=request.param)
-    opened = context.new_page()
-    said: list[str] = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on(
-        "request", lambda one: said.append(one.url) if not one.url.startswith(("file:", "data:")) else None
-    )
-    opened.goto(address)
-    yield opened
-    context.close()
-    assert said == []
+    with opened(browser, Path(address.removeprefix("file://")), request.param) as page:
+        yield page
 
 
 def settle(page: Page) -> None:

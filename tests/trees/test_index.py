@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,18 +23,12 @@ from canserve.trees.index.pip_config import PipConfig
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
-from web_server import Site, page, ranged, running, status, whole
+from web_server import Site, page, ranged, status, whole
 
 QUICK = Settings(timeout=1.0, patience=2.0, retries=0)
 WHEEL = zipped(wheel_files("eng", "1.0", {"eng/__init__.py": "", "eng/a.py": "a = 1\n"}, ("dep>=1",)))
 SHA = hashlib.sha256(WHEEL).hexdigest()
 NAME = "eng-1.0-py3-none-any.whl"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as site:
-        yield site
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from canserve.trees.index.opening import open_remote
 from canserve.trees.tree import TreeError
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
-from web_server import Site, running, whole
+from web_server import Site, whole
 
 DATA = tarred({
     "eng-1.0/PKG-INFO": "Name: eng\nVersion: 1.0\n",
@@ -25,12 +24,6 @@ DATA = tarred({
     "eng-1.0/src/weights.bin": b"\0\1\2",
 })  # fmt: skip
 SHA = hashlib.sha256(DATA).hexdigest()
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as site:
-        yield site
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from web_server import (
     moved,
     no_suffix,
     ranged,
-    running,
     status,
     too_much,
     whole,
@@ -48,12 +47,6 @@ SHA256 = hashlib.sha256(WHEEL).hexdigest()
 NAME = "pkg-1.0-py3-none-any.whl"
 Served = Callable[[bytes], Behaviour]
 QUICK = Settings(timeout=1.0, patience=2.0, retries=2)
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as site:
-        yield site
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import shutil
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +21,6 @@ from canserve.trees.web.settings import Settings
 from web_server import Site, dripping, dripping_headers, first, moved, page, ranged, running, status, whole
 
 QUICK = Settings(timeout=1.0, patience=1.5, retries=1)
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as site:
-        yield site
 
 
 @pytest.fixture

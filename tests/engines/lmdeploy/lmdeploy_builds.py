@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import dedent
 
 from canserve.engines.lmdeploy import LMDeploy
 from canserve.engines.sources import Hole, Sources
 from canserve.facts import Cause, Known, Missing
-from canserve.subjects.build import Build, Identity, ModelClass, Registered, Transformers, Want
+from canserve.subjects.build import Build, Identity, Transformers, Want
+from read_builds import as_bytes
 
 UNKNOWN = Missing(Cause.UNREACHED, "not part of this test")
 DENIED = Missing(Cause.UNAVAILABLE, "permission denied")
@@ -123,7 +123,7 @@ LAYERS: Mapping[str, str] = {
 
 def sources(files: Mapping[str, str | bytes | Missing], holes: Sequence[Hole] = ()) -> Sources:
     """Files below ``lmdeploy/``, each dedented."""
-    content = {f"lmdeploy/{path}": _bytes(text) for path, text in files.items()}
+    content = {f"lmdeploy/{path}": as_bytes(text) for path, text in files.items()}
     return Sources("test", content, lambda paths: {path: content[path] for path in paths}, holes)
 
 
@@ -134,21 +134,3 @@ def read(
     identity = Identity("test", "lmdeploy", Known("0"), "test", UNKNOWN, UNKNOWN, UNKNOWN, Known(()))
     transformers = Transformers(UNKNOWN, UNKNOWN, UNKNOWN)
     return LMDeploy().read(sources(files, holes), identity, transformers, want or Want.everything())
-
-
-def _bytes(text: str | bytes | Missing) -> bytes | Missing:
-    return dedent(text).encode() if isinstance(text, str) else text
-
-
-def row(build: Build, name: str) -> Registered:
-    """A row of the registry."""
-    assert isinstance(build.registry, Known), build.registry
-    return build.registry.value[name]
-
-
-def model(build: Build, name: str) -> ModelClass:
-    """A resolved class."""
-    found = build.classes[name]
-    assert isinstance(found, Known), found
-    assert found.value is not None, found.evidence
-    return found.value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import pytest
@@ -15,16 +14,9 @@ from test_lmdeploy_serving import FILES as SERVING
 from test_lmdeploy_serving import PARSERS
 
 from canserve.facts import Known, Missing
-from canserve.subjects.build import Build
+from read_builds import every_fact_is_one
 
 FILES = {**MODERN, **SHIMS, **QUANTIZED, **SERVING, **PARSERS}
-
-
-def every_fact_is_one(build: Build) -> None:
-    for field in dataclasses.fields(build):
-        if field.name not in {"identity", "transformers", "classes", "stack"}:
-            assert isinstance(getattr(build, field.name), Known | Missing), field.name
-    assert all(isinstance(fact, Known | Missing) for fact in build.classes.values())
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

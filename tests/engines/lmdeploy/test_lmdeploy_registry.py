@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from lmdeploy_builds import DENIED, LAYERS, MODERN, model, read, row
+from lmdeploy_builds import DENIED, LAYERS, MODERN, read
 
 from canserve.engines.sources import Hole
 from canserve.facts import Cause, Known, Missing
 from canserve.subjects.build import Want
+from read_builds import model, row
 
 
 def test_rows_say_which_back_ends_serve_them_the_default_one_first() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import dedent
 
 from canserve.engines.sglang import SGLang
 from canserve.engines.sources import Hole, Sources
 from canserve.facts import Cause, Known, Missing
-from canserve.subjects.build import Build, Identity, ModelClass, Registered, Transformers, Want
+from canserve.subjects.build import Build, Identity, Transformers, Want
+from read_builds import as_bytes
 
 UNKNOWN = Missing(Cause.UNREACHED, "not part of this test")
 
@@ -58,7 +58,7 @@ def read(
             "server_args.py": 'parser.add_argument("--model-path")\n',
         }
     given |= dict(files or {})
-    content = {_path(path): _bytes(text) for path, text in given.items()}
+    content = {_path(path): as_bytes(text) for path, text in given.items()}
     sources = Sources("test", content, lambda paths: {path: content[path] for path in paths}, holes)
     engine = SGLang()
     requirement = Known(engine.requirement(requires, "transformers"))
@@ -72,21 +72,3 @@ def read(
 
 def _path(path: str) -> str:
     return path.removeprefix("../../") if path.startswith("../../") else f"sglang/srt/{path}"
-
-
-def _bytes(text: str | bytes | Missing) -> bytes | Missing:
-    return dedent(text).encode() if isinstance(text, str) else text
-
-
-def row(build: Build, name: str) -> Registered:
-    """A row of the registry."""
-    assert isinstance(build.registry, Known), build.registry
-    return build.registry.value[name]
-
-
-def model(build: Build, name: str) -> ModelClass:
-    """A resolved class."""
-    found = build.classes[name]
-    assert isinstance(found, Known), found
-    assert found.value is not None, found.evidence
-    return found.value

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sglang_builds import COLLECTOR, MODEL, model, read
+from sglang_builds import COLLECTOR, MODEL, read
 
 from canserve.facts import Cause, Known, Missing
 from canserve.subjects.build import Import, Site
+from read_builds import model
 
 PREDICATES = {
     "configs/model_config.py": """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import pytest
@@ -10,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sglang_builds import COLLECTOR, MODEL, read
 
-from canserve.facts import Known, Missing
-from canserve.subjects.build import Build
+from canserve.facts import Known
+from read_builds import every_fact_is_one
 
 FILES = {
     "models/registry.py": COLLECTOR,
@@ -26,13 +25,6 @@ FILES = {
     "speculative/spec_info.py": "class SpeculativeAlgorithm:\n    EAGLE = 1\n",
     "model_loader/utils.py": "import transformers\ndef resolve_transformers_arch(a): is_backend_compatible\n",
 }
-
-
-def every_fact_is_one(build: Build) -> None:
-    for field in dataclasses.fields(build):
-        if field.name not in {"identity", "transformers", "classes", "stack"}:
-            assert isinstance(getattr(build, field.name), Known | Missing), field.name
-    assert all(isinstance(fact, Known | Missing) for fact in build.classes.values())
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sglang_builds import COLLECTOR, MODEL, model, read, row
+from sglang_builds import COLLECTOR, MODEL, read
 
 from canserve.engines.sources import Hole
 from canserve.facts import Cause, Known, Missing
 from canserve.subjects.build import Want
+from read_builds import model, row
 
 ONE = Want(frozenset({"LlamaForCausalLM"}))
 GONE = Missing(Cause.UNAVAILABLE, "permission denied")

@@ -6,19 +6,13 @@ release's own files. A count that changes without the release changing is a faul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from canserve.engines.sglang import SGLang
-from canserve.facts import Cause, Known, Missing
+from canserve.facts import Cause, Known
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
-from canserve.trees.archive.remote import Place
-from canserve.trees.index.client import Index
-from canserve.trees.index.pip_config import PipConfig, pip_config
-from canserve.trees.web.client import Web
+from releases import counts_in, releases_of, size
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -60,22 +54,13 @@ COUNTED = """
 
 
 def counts() -> dict[str, dict[str, str]]:
-    head, *lines = COUNTED.strip().splitlines()
-    return {line.split()[0]: dict(zip(head.split(), line.split(), strict=True)) for line in lines}
+    return counts_in(COUNTED)
 
 
 def built(target: str, want: Want) -> Build:
     found = read_build(target, want, OPTIONS).build
     assert isinstance(found, Build), found
     return found
-
-
-def size(fact: Known[Any] | Missing) -> str:
-    if isinstance(fact, Missing):
-        assert fact.cause is Cause.UNAVAILABLE, fact
-        return "-"
-    assert isinstance(fact.value, Mapping | tuple)
-    return str(len(fact.value))
 
 
 @pytest.mark.parametrize("release", counts())
@@ -106,18 +91,10 @@ def test_counts_of_a_release(release: str) -> None:
     } == counts()[release]
 
 
-def all_releases() -> list[str]:
-    config = pip_config()
-    assert isinstance(config, PipConfig)
-    offered = Index(config, Place(Web(config.settings), OPTIONS.cache)).offered("sglang", "sglang")
-    assert isinstance(offered, Known), offered
-    return [str(version) for version in sorted({file.version for file in offered.value})]
-
-
 def test_every_release_on_the_index_is_read() -> None:
     """No fact of any release has a form that is not understood, and no registry shrinks by a tenth."""
     before = 0
-    releases = all_releases()
+    releases = releases_of("sglang", OPTIONS.cache)
     assert len(releases) >= 160
     for release in releases:
         build = built(f"sglang=={release}", Want(flags=True))

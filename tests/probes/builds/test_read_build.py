@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +28,7 @@ from canserve.trees.tree import Cost
 from canserve.trees.web.client import Web
 from canserve.trees.web.settings import Settings
 from made_images import Layout, docker_archive, layer
-from web_server import Site, page, ranged, running, whole
+from web_server import Site, page, ranged, whole
 
 T = TypeVar("T")
 QUICK = Settings(timeout=1.0, patience=2.0, retries=0)
@@ -67,12 +67,6 @@ class Table:
 
     def evidence(self, version: str) -> Evidence:
         return Evidence("table", version, "")
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as site:
-        yield site
 
 
 @pytest.fixture

@@ -9,19 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
-from canserve.facts import Known, Missing
+from canserve.facts import Known
 from canserve.probes.stack.constants import PTXAS, Asked, Means, releases
 from canserve.rules.stack import assembler
-from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.cache import Cache
-from canserve.trees.index.client import Index
-from canserve.trees.index.opening import open_remote
-from canserve.trees.index.pip_config import pip_config
 from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import Tree
-from canserve.trees.web.client import Web
+from releases import opened as open_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 
@@ -37,16 +32,8 @@ WHEELS = {
 
 @pytest.fixture
 def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Tree]:
-    release = request.param
-    config = pip_config()
-    assert not isinstance(config, Missing)
-    web = Web(config.settings, False)
-    place = Place(web, Cache(tmp_path / "cache"), print)
-    found = Index(config, place).find(Requirement(release), "x86_64", release)
-    assert isinstance(found, Known), found
-    file = found.value.file
-    yield open_remote(Remote(file.url, file.name, file.sha256, file.size), place, release)
-    web.close()
+    with open_release(request.param, Cache(tmp_path / "cache"), "x86_64") as tree:
+        yield tree
 
 
 @pytest.mark.parametrize(("opened", "release"), [(each, each) for each in WHEELS], indirect=["opened"])

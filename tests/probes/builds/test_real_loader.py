@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes.util
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from canserve.facts import Known
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
-from made_images import Layout, Member, config_of, layer, link
+from made_images import Layout, Member, link
 
 SITE = "usr/lib/python3/dist-packages"
 TORCH = f"{SITE}/torch/lib/libtorch_cuda.so"
@@ -117,16 +116,8 @@ def truly(root: Path, loader: Path, env: Mapping[str, str]) -> str | None:
 
 
 def read(folder: Path, files: Mapping[str, Member], env: Mapping[str, str]) -> Build:
-    blob, layout = layer(files), Layout(folder / "layout")
-    told = json.loads(config_of([blob]))
-    told["config"] = {"Env": [f"{name}={value}" for name, value in env.items()]}
-    manifest = {
-        "schemaVersion": 2,
-        "config": layout.put(json.dumps(told).encode()),
-        "layers": [layout.put(blob)],
-    }
-    layout.add(
-        {**layout.put(json.dumps(manifest).encode()), "platform": {"os": "linux", "architecture": "arm64"}}
+    layout = Layout(folder / "layout").started(
+        files, {"Env": [f"{name}={value}" for name, value in env.items()]}
     )
     options = BuildOptions(cache=Cache(folder / "cache"), engines=(SmallEngine("vllm"),), offline=True)
     build = read_build(f"oci:{layout.root}", Want(stack=True, gpu_code=True), options).build

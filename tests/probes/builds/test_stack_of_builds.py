@@ -18,7 +18,7 @@ from canserve.subjects.build import Build, Want
 from canserve.subjects.stack import Stack, Started
 from canserve.trees.cache import Cache
 from gpu_files import Shared
-from made_images import Layout, Member, config_of, layer, link
+from made_images import Layout, Member, layer, link
 
 SITE = "usr/lib/python3/dist-packages"
 PTXAS = b"\0Cuda compilation tools, release 12.9, V12.9.86\0"
@@ -86,18 +86,8 @@ def read(target: str, tmp_path: Path, **want: Any) -> Stack:
 
 def image(tmp_path: Path, *members: Mapping[str, Member], **config: Any) -> Stack:
     """The stack of an image of one layer, started as ``config`` says."""
-    blob = layer({name: content for each in members for name, content in each.items()})
-    layout = Layout(tmp_path / "image")
-    told = json.loads(config_of([blob]))
-    told["config"] = {"Env": [], **config}
-    manifest = {
-        "schemaVersion": 2,
-        "config": layout.put(json.dumps(told).encode()),
-        "layers": [layout.put(blob)],
-    }
-    layout.add(
-        {**layout.put(json.dumps(manifest).encode()), "platform": {"os": "linux", "architecture": "arm64"}}
-    )
+    files = {name: content for each in members for name, content in each.items()}
+    layout = Layout(tmp_path / "image").started(files, {"Env": [], **config})
     return read(f"oci:{layout.root}", tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from canserve.facts import Known
 from canserve.probes.build import BuildOptions, read_build
 from canserve.subjects.build import Build, Want
 from canserve.trees.cache import Cache
-from made_images import Layout, Member, config_of, layer, link
+from made_images import Layout, Member, link
 
 SYSTEM = "usr/local/lib/python3.12/dist-packages"
 VENV = "opt/venv/lib/python3.12/site-packages"
@@ -39,17 +38,7 @@ FILES: dict[str, Member] = {
 
 
 def version(tmp_path: Path, files: dict[str, Member], **config: Any) -> str:
-    blob = layer(files)
-    layout = Layout(tmp_path / "image")
-    told = json.loads(config_of([blob])) | {"config": config}
-    manifest = {
-        "schemaVersion": 2,
-        "config": layout.put(json.dumps(told).encode()),
-        "layers": [layout.put(blob)],
-    }
-    layout.add(
-        {**layout.put(json.dumps(manifest).encode()), "platform": {"os": "linux", "architecture": "arm64"}}
-    )
+    layout = Layout(tmp_path / "image").started(files, config)
     options = BuildOptions(cache=Cache(tmp_path / "cache"), engines=(SmallEngine("vllm"),), offline=True)
     reading = read_build(f"oci:{layout.root}", Want(), options)
     assert isinstance(reading.build, Build), reading.build

@@ -13,20 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
-from canserve.facts import Known, Missing
 from canserve.probes.gpu_code import elf, fatbin
 from canserve.trees.archive.blob import FileBlob
-from canserve.trees.archive.remote import Place, Remote
 from canserve.trees.archive.zip import ZipTree
 from canserve.trees.cache import Cache
-from canserve.trees.index.client import Index
-from canserve.trees.index.opening import open_remote
-from canserve.trees.index.pip_config import pip_config
 from canserve.trees.positions import Positions, visit
 from canserve.trees.tree import Tree
-from canserve.trees.web.client import Web
+from releases import opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 
@@ -123,18 +117,10 @@ def test_every_entry_is_the_one_that_nvidias_tool_lists(
 
 @pytest.mark.parametrize("release", MEMBERS)
 def test_extensions_of_engines_too(release: str, cuobjdump: Path, tmp_path: Path) -> None:
-    config = pip_config()
-    assert not isinstance(config, Missing)
-    web = Web(config.settings, False)
-    place = Place(web, Cache(tmp_path / "cache"), print)
-    found = Index(config, place).find(Requirement(release), "x86_64", release)
-    assert isinstance(found, Known), found
-    file = found.value.file
-    tree = open_remote(Remote(file.url, file.name, file.sha256, file.size), place, release)
-    entries = tree.listing().entries
-    sizes = {name: entries[name].size for name in MEMBERS[release]}
-    ours = compared(cuobjdump, tree, sizes, tmp_path / "copy.so")
-    web.close()
+    with opened(release, Cache(tmp_path / "cache"), "x86_64") as tree:
+        entries = tree.listing().entries
+        sizes = {name: entries[name].size for name in MEMBERS[release]}
+        ours = compared(cuobjdump, tree, sizes, tmp_path / "copy.so")
     assert set(ours) == set(MEMBERS[release])
     targets = {target for each in ours.values() for target in each}
     assert any(target.endswith("a") for target in targets), targets

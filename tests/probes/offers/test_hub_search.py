@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,7 +15,7 @@ from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
 from canserve.trees.web.client import Web
 from canserve.units import Bytes
-from web_server import Behaviour, Site, page, running, status
+from web_server import Behaviour, Site, page, status
 
 ARM = frozenset({"arm64"})
 DIGEST = f"sha256:{'a' * 64}"
@@ -25,12 +24,6 @@ SEARCHES: dict[Kind, str] = {
     "quay": "/api/v1/find/repositories",
     "github": "/search/repositories",
 }
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,9 @@ from canserve.trees.archive.remote import Place
 from canserve.trees.cache import Cache
 from canserve.trees.web.client import Web
 from made_images import config_of, layer, packed, sha
-from web_server import Behaviour, Handler, Site, page, running, status
+from web_server import Behaviour, Handler, Site, page, status
 
 LIST = "/v2/me/engine/tags/list"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as server:
-        yield server
 
 
 @pytest.fixture
