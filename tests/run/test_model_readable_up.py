@@ -57,14 +57,13 @@ def ssh(tmp_path: Path) -> Iterator[str]:
 )
 def test_it_is_told_before_anything_is_claimed(here: Here, fault: str, words: tuple[str, ...]) -> None:
     folder = here.folder / "m"
-    match fault:
-        case "dangling":
-            folder.symlink_to("gone")
-        case "link":
-            folder = here.folder / "link" / "m"
-            (here.folder / "link").symlink_to(here.folder / "other")
-        case "file":
-            (model(folder) / "model-2.safetensors").symlink_to("../blobs/2")
+    if fault == "dangling":
+        folder.symlink_to("gone")
+    elif fault == "link":
+        folder = here.folder / "link" / "m"
+        (here.folder / "link").symlink_to(here.folder / "other")
+    elif fault == "file":
+        (model(folder) / "model-2.safetensors").symlink_to("../blobs/2")
     build = environment(here.folder, "vllm")
     plan = str(saved(here.folder / "plan.json", [server("local", here.port)], build=build, model=str(folder)))
     said = {
@@ -84,6 +83,9 @@ def test_a_model_that_is_there_serves(here: Here) -> None:
     plan = str(saved(here.folder / "plan.json", [server("local", here.port)], build=build, model=str(folder)))
     up, code = here.asked("up", plan)
     assert (up["state"], code, up["notes"]) == ("up", 0, []), up
+    (finding,) = up["findings"]
+    assert (finding["check"], finding["about"], finding["verdict"]) == ("model-readable", "local", "yes")
+    assert finding["because"] == f"the login reads 2 files of {folder}" and finding["evidence"]
     assert here.asked("down", up["run"])[1] == 0
 
 

@@ -27,6 +27,7 @@ from canserve.run.carrying import Carry, lacking
 from canserve.run.transfer import WantedError
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Deployment
+from canserve.verdict import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Prepared:
     """The machines as the user names them."""
     after: tuple[Step, ...] = ()
     """Once it serves."""
+    findings: tuple[Finding, ...] = ()
+    """What was judged of its machines before anything is started."""
 
     @property
     def machines(self) -> tuple[str, ...]:

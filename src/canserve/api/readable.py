@@ -17,7 +17,7 @@ from canserve.verdict import Finding, No, Unknown
 
 
 def readable(it: Prepared, wishes: UpWishes, options: Options) -> Prepared:
-    """The same, with a note where it is not known. Raises SpecError where a machine cannot read the model."""
+    """The same with what was found, and a note where it is not known. Raises SpecError where a machine cannot read the model."""
     findings = judged(it, wishes, options)
     for one in findings:
         if isinstance(one.verdict, No):
@@ -27,7 +27,7 @@ def readable(it: Prepared, wishes: UpWishes, options: Options) -> Prepared:
         for one in findings
         if isinstance(one.verdict, Unknown)
     )
-    return replace(it, notes=(*it.notes, *unknown))
+    return replace(it, notes=(*it.notes, *unknown), findings=(*it.findings, *findings))
 
 
 def judged(it: Prepared, wishes: UpWishes, options: Options) -> tuple[Finding, ...]:

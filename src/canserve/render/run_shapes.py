@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from canserve.render.progress_shapes import RankShape
+from canserve.render.shapes import FindingShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class UpShape:
     undone: Annotated[bool, "What had begun was taken away again."]
     left: tuple[LeftShape, ...]
     notes: tuple[str, ...]
+    findings: Annotated[tuple[FindingShape, ...], "Judged of its machines before anything is started."]
     candidates: Annotated[
         tuple[CandidateShape, ...], "All plans, in their order; empty where nothing was run."
     ]

@@ -26,6 +26,7 @@ from canserve.render.run_shapes import (
     StepShape,
     UpShape,
 )
+from canserve.render.structure import finding_output
 from canserve.run.executing import Failure
 from canserve.subjects.deployment import Running
 
@@ -83,6 +84,7 @@ def up_output(prepared: Prepared, routes: Mapping[str, ssh.Route], report: UpRep
         undone=report is not None and report.undone,
         left=() if report is None else _left(report.left),
         notes=prepared.notes,
+        findings=tuple(map(finding_output, prepared.findings)),
         candidates=(),
     )
 
