@@ -72,6 +72,12 @@ class Going:
         here = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(child) for child in here.read_text().split()] or [self.process.pid]
 
+    def until(self, what: str, holds: Callable[[], bool]) -> None:
+        """Wait for something that must come while it goes on."""
+        until(what, lambda: holds() or self.process.poll() is not None)
+        talk = self.out.with_suffix(".err").read_text()
+        assert self.process.poll() is None, f"it ended before this: {what}\n{self.out.read_text()}{talk}"
+
     def send(self, word: signal.Signals) -> None:
         """A signal to the command itself."""
         for pid in self._pids():

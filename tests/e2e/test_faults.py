@@ -29,7 +29,7 @@ def held_in(lab: Lab, operator: Operator, phase: str, *more: str) -> Going:
     for host in lab.hosts:
         hold(host, phase)
     going = operator.begin(*operator.up_words(two_ranks(), *more))
-    until(f"the second rank is about to be {phase}", lambda: BEFORE[phase] in log(lab.b))
+    going.until(f"the second rank is about to be {phase}", lambda: BEFORE[phase] in log(lab.b))
     return going
 
 
@@ -89,7 +89,7 @@ def test_an_operator_that_is_killed_leaves_a_run_that_comes_up_without_anybody(
     assert ana.ask("down", one["run"])[1] == 0
 
 
-@pytest.mark.parametrize("phase", ["joining", "ready"])
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_cable_that_is_pulled(ana: Operator, clean: Lab, phase: str) -> None:
     going = held_in(clean, ana, phase, *SOON)
     clean.wires.cut("fabric")

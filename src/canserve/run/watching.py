@@ -46,7 +46,7 @@ class _Watching:
 
     def __init__(self, it: Awaited, matcher: Matcher, judge: Judge) -> None:
         self._it, self._matcher, self._judge = it, matcher, judge
-        self._eyes = Eyes(it.deployment, it.nodes, matcher, lambda: it.stop.asked)
+        self._eyes = Eyes(it.deployment, it.nodes, matcher, lambda: it.stop.asked, it.patience)
         knowledge = matcher.knowledge
         told = marked(((each.engine, each.phase) for each in knowledge.markers), it.deployment.engine)
         self._watch = Watch(budgets(it.plan), tuple(knowledge.order), told, it.patience)

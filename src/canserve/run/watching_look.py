@@ -29,6 +29,8 @@ FIRST, LEAST, MOST_SECONDS = 25.0, 15.0, 60.0
 """Seconds that a look may take: the first, and any, at least and at most. A machine that does not answer must not hide another's death."""
 AGAIN = 20.0
 """Seconds until a machine that did not answer is looked at again."""
+SHORTEST = 4.0
+"""Seconds that a look has, and a machine that did not answer, of whoever has the least patience."""
 _HEALTH, _MODELS = "/health", "/v1/models"
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT[\d:]{8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) ")
 
@@ -60,8 +62,14 @@ class Eyes:
     """Looks at one deployment again and again; a log is read once."""
 
     def __init__(
-        self, it: Deployment, nodes: Sequence[Node], matcher: Matcher, stop: Callable[[], bool]
+        self,
+        it: Deployment,
+        nodes: Sequence[Node],
+        matcher: Matcher,
+        stop: Callable[[], bool],
+        patience: float = 1.0,
     ) -> None:
+        """``patience`` below 1: who waits less for what stands waits less for a machine that does not answer, too."""
         self.deployment, self._matcher, self._stop = it, matcher, stop
         self.nodes = {node.name: node for node in nodes}
         self._only = tuple(site.name for site in it.sites)
@@ -70,6 +78,7 @@ class Eyes:
             for number, process in enumerate(it.processes)
         }
         self._path = _HEALTH
+        self._least, self._again = (max(SHORTEST, each * min(patience, 1.0)) for each in (LEAST, AGAIN))
         self._seconds = FIRST
         self._lost: dict[str, tuple[float, Look]] = {}
         """Machines that did not answer: when they are asked again, and what they said."""
@@ -105,14 +114,18 @@ class Eyes:
         for name, look in found.items():
             self._lost.pop(name, None)
             if not look.answers:
-                self._lost[name] = (ended + AGAIN, look)
+                self._lost[name] = (ended + self._again, look)
         # A machine that is only slow gets more time with every look that was too short for it.
-        wanted = 2 * self._seconds if self._lost.keys() & found.keys() else max(LEAST, 4 * (ended - began))
+        wanted = (
+            2 * self._seconds if self._lost.keys() & found.keys() else max(self._least, 4 * (ended - began))
+        )
         self._seconds = min(wanted, MOST_SECONDS)
         return {name: found[name] if name in found else self._lost[name][1] for name in names}
 
     def _asked(self, name: str) -> Look:
-        limits = Limits(whole=self._seconds, output=64 << 20, stop=self._stop)
+        # A look has at least that for its start, and a little more.
+        connect = min(Limits().connect, int(self._seconds / 2))
+        limits = Limits(connect, self._seconds, output=64 << 20, stop=self._stop)
         return asked(self.nodes[name], self.nodes, tuple(self._sections(name)), Way(), limits)
 
     def _sections(self, name: str) -> Iterator[Section]:
