@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
@@ -72,16 +72,6 @@ def is_near(target: str, capability: Capability) -> bool:
 def is_specific(target: str) -> bool:
     """Whether code is made for one architecture or family, by design: ``sm_90a``, ``sm_100f``."""
     return re.fullmatch(r"(sm|compute)_\d{2,3}[af]", target) is not None
-
-
-def evidence_row(targets: Iterable[str]) -> Row | None:
-    """The row that decides on one of these targets, if one does."""
-    for target in targets:
-        if (found := re.fullmatch(r"(?:sm|compute)_(\d{2,3})f", target)) and (
-            row := _family(f"{Capability.of(int(found[1]))}f")
-        ):
-            return row
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,14 +177,6 @@ class FolderTree:
                 got[path] = error.missing
         return got
 
-    def host_path(self, path: str = "") -> Path | None:
-        """Where a path of the tree lies on this machine; None: it is not there or leads out of the tree."""
-        try:
-            real = self._real(path)
-            return None if real is None else self.root / real
-        except (OSError, _NowhereError):
-            return None
-
     def _bytes(self, path: str, real: str, start: int, end: int | None) -> bytes:
         handle = os.open(self._at(real), _OPEN)
         try:

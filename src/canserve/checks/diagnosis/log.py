@@ -63,7 +63,6 @@ class Process:
     depth: int = 0
     rank: int | None = None
     phase: str | None = None
-    phase_line: int = 0
     phases: list[tuple[str, Line]] = field(default_factory=list)
     """The first line of every phase, in order of appearance."""
     last: Line | None = None

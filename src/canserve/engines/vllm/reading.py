@@ -12,7 +12,7 @@ from canserve.engines.static.evaluate import Namespace
 from canserve.engines.static.excerpt import Excerpts
 from canserve.engines.static.graph import ClassGraph
 from canserve.engines.static.values import Value
-from canserve.facts import Evidence, Fact, Known, Missing
+from canserve.facts import Evidence, Known, Missing
 from canserve.subjects.build import Site
 
 T = TypeVar("T")
@@ -71,10 +71,3 @@ class Reading:
     def unknown_form(self, path: str, what: str) -> Missing:
         """A file that says something in a way that is not understood."""
         return self.sources.unknown_form(path, what)
-
-
-def citing(fact: Fact[T], more: Sequence[Evidence]) -> Fact[T]:
-    """The same fact with further looks."""
-    if isinstance(fact, Missing):
-        return fact
-    return Known(fact.value, (*more, *fact.evidence))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from canserve.memory.fields import Lacking
 from canserve.memory.layers.text import Decoder
@@ -137,6 +137,3 @@ def _every(count: int, step: int, others: str) -> tuple[str, ...]:
 
 def _repeat(words: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(words[number % len(words)] for number in range(count))
-
-
-Dialect = Callable[[Decoder, int], tuple[str, ...] | None]

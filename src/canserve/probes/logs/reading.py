@@ -191,7 +191,7 @@ class _Reader:
         if phase not in [seen for seen, _ in process.phases]:
             process.phases.append((phase, line))
         if process.phase is None or order[phase] >= order[process.phase]:
-            process.phase, process.phase_line = phase, line.number
+            process.phase = phase
 
     def _answers(self, text: str) -> bool:
         """Whether a line shows a server that answers; one that refuses may be dead within."""
