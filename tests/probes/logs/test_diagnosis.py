@@ -46,6 +46,28 @@ def test_an_unknown_cause_is_named_and_called_unknown() -> None:
     assert found.cause.text == "ValueError: the moon is full"
 
 
+def test_the_head_of_a_list_of_refusals_is_no_cause() -> None:
+    head = "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+    found = diagnosed(
+        log=head + "  Value error, the moon is full [type=value_error, input_type=ArgsKwargs]\n"
+    )
+    assert found.cause is not None
+    assert (found.kind, found.cause.line) == (None, 2)
+    refused = "  Value error, rope_scaling should have a 'rope_type' key [type=value_error]\n"
+    assert diagnosed(log=head + refused).kind == "config-model_type"
+
+
+def test_that_a_model_was_not_loaded_says_not_why() -> None:
+    found = diagnosed(log="common_init_from_params: failed to load model '/srv/acme.gguf'\n")
+    assert (found.state, found.kind, found.name) == ("failed", None, "load-failed")
+
+
+def test_a_refused_value_is_of_the_kind_of_its_flag() -> None:
+    refused = "vllm serve: error: argument {}: invalid choice: 'acme' (choose from 'a', 'b')\n"
+    assert diagnosed(log=refused.format("--reasoning-parser")).kind == "tokenizer-template-parser"
+    assert diagnosed(log=refused.format("--attention-backend")).kind == "image-probing-and-logs"
+
+
 def test_a_log_with_only_the_parents_lines_says_so() -> None:
     tail = FAILED.splitlines(keepends=True)[-2:]
     found = diagnosed(log=START + FILLER + "".join(tail))

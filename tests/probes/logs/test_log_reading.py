@@ -66,6 +66,22 @@ def test_an_assertion_without_words_is_told_by_its_code() -> None:
     assert found.cause is not None
     assert found.cause.line == 5
     assert diagnosed(log=trace.format("moon % phases")).kind is None
+    assert diagnosed(log=trace.format("self.hidden_size % group")).kind == "parallel-layout"
+
+
+def test_a_traceback_that_was_pasted_without_its_head_is_placed_all_the_same() -> None:
+    pasted = (
+        '  File "/v/site-packages/vllm/platforms/interface.py", line 9, in get_device_name\n'
+        "    raise NotImplementedError\n"
+        "NotImplementedError"
+    )
+    assert diagnosed(log=pasted).kind == "image-probing-and-logs"
+    far = pasted.replace("NotImplementedError\nN", "NotImplementedError\n" + "another line\n" * 9 + "N")
+    assert diagnosed(log=far).kind is None
+
+
+def test_the_last_line_is_read_though_nothing_ends_it() -> None:
+    assert diagnosed(log="ValueError: the moon is full").cause is not None
 
 
 def test_phases_facts_and_last_lines_of_every_process() -> None:

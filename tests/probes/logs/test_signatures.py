@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import re2  # type: ignore[import-untyped]
 from deployment import MATCHER, diagnosed
 
 from canserve.rules.failures import KINDS
@@ -261,6 +262,12 @@ def test_lines_of_healthy_starts_are_no_failure() -> None:
     for line in HARMLESS:
         found = diagnosed(log=start + line)
         assert (found.state, found.kind) == ("starting", None), line
+
+
+def test_every_pattern_can_be_compiled() -> None:
+    for row in MATCHER.knowledge.signatures:
+        for pattern in row.match:
+            assert re2.compile(pattern) is not None
 
 
 def test_every_kind_has_rows_and_every_message_a_kind() -> None:
