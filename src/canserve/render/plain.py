@@ -16,6 +16,7 @@ from canserve.facts import Cause, Known, Missing
 from canserve.subjects.build import Site
 from canserve.units import Bytes, Capability, Rate
 
+S = TypeVar("S")
 Plain = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 _UNITS: dict[type, tuple[Callable[[Any], Plain], str, str]] = {
@@ -25,6 +26,16 @@ _UNITS: dict[type, tuple[Callable[[Any], Plain], str, str]] = {
     Rate: (lambda value: value.per_second, "integer", "bytes per second"),
 }
 """Types that print as one JSON value: how, of which JSON type, and what it says."""
+
+
+def filled(shape: type[S], *records: object, **others: Any) -> S:
+    """A shape whose fields hold what ``others`` says, else what the first record with such a field has."""
+    taken = {
+        f.name: next(getattr(record, f.name) for record in records if hasattr(record, f.name))
+        for f in fields(shape)  # type: ignore[arg-type]
+        if f.name not in others
+    }
+    return shape(**taken, **others)
 
 
 def plain(value: object) -> Plain:

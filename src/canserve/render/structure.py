@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from canserve.api import BuildReport, Report
 from canserve.facts import Missing, derive
-from canserve.render.plain import plain
+from canserve.render.plain import filled, plain
 from canserve.render.shapes import (
     BuildVerdictShape,
     CheckListShape,
@@ -82,19 +82,8 @@ def build_verdict(report: BuildReport) -> BuildVerdictShape:
 
 def model_summary(model: Model) -> ModelShape:
     """The model in short."""
-    return ModelShape(
-        name=model.subject,
-        origin=model.origin,
-        revision=model.revision,
-        architectures=model.architectures,
-        model_type=model.model_type,
-        nested=model.nested,
-        auto_map=model.auto_map,
-        parameters=model.parameters,
-        quantization=derive(model.quantization, _quantization),
-        weight_format=model.weight_format,
-        mtp_layers=model.mtp_layers,
-    )
+    quantization = derive(model.quantization, _quantization)
+    return filled(ModelShape, model, name=model.subject, quantization=quantization)
 
 
 def _quantization(found: Quantization | None) -> QuantizationShape | None:

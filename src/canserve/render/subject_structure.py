@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from canserve.api.machines import MachinesReport
 from canserve.facts import Evidence, Fact, Known, Missing, derive
+from canserve.render.plain import filled
 from canserve.render.structure import finding_output
 from canserve.render.subject_shapes import (
     ArchitectureShape,
@@ -38,60 +39,23 @@ _PRINTED_AS = {"registry": "architectures", "config_shims": "model_types", "vers
 
 
 def _facts(build: Build) -> BuildFactsShape:
-    identity = build.identity
-    return BuildFactsShape(
-        engine=identity.engine,
-        engine_version=identity.version,
-        origin=identity.origin,
-        content=identity.content,
-        platforms=identity.platforms,
-        requires_python=identity.requires_python,
+    return filled(
+        BuildFactsShape,
+        build.identity,
+        build,
+        engine_version=build.identity.version,
         architectures=derive(
             build.registry, lambda rows: {n: _architecture(build, r) for n, r in rows.items()}
         ),
         model_types=_model_types(build),
-        architecture_types=build.architecture_types,
-        architecture_rewrites=build.architecture_rewrites,
-        plain_config=build.plain_config,
-        trusts_code=build.trusts_code,
-        auto_map_rule=build.auto_map_rule,
-        requires=identity.requires,
-        torch=build.torch,
         gpu_targets=derive(build.gpu_code, _targets),
-        gpu_code=build.gpu_code,
-        cuda_needed=build.cuda_needed,
-        libc_needed=build.libc_needed,
-        stack=build.stack,
         transformers=TransformersShape(
             build.transformers.installed, build.transformers.requirement, build.transformers.candidates()
         ),
-        fallback=build.fallback,
-        dropped=build.dropped,
-        elsewhere=build.elsewhere,
-        plugins=build.plugins,
         quantization=derive(build.quantization, lambda known: {n: _method(m) for n, m in known.items()}),
-        literal_methods=build.literal_methods,
-        vendor_quantization=build.vendor_quantization,
-        kv_cache_dtypes=build.kv_cache_dtypes,
-        kv_cache_engines=build.kv_cache_engines,
-        engine_flags=build.engine_flags,
-        reasoning_parsers=build.reasoning_parsers,
-        tool_parsers=build.tool_parsers,
         speculative=derive(build.speculative, lambda known: tuple(sorted(known))),
-        draft_classes=build.draft_classes,
         flags=derive(build.flags, _flag_names),
         flag_details=build.flags,
-        flag_syntax=build.flag_syntax,
-        attention_backends=build.attention_backends,
-        moe_backends=build.moe_backends,
-        launchers=build.launchers,
-        rpc_worker=build.rpc_worker,
-        load_formats=build.load_formats,
-        gguf_architectures=build.gguf_architectures,
-        gguf_types=build.gguf_types,
-        gguf_vocabularies=build.gguf_vocabularies,
-        gguf_projectors=build.gguf_projectors,
-        converter=build.converter,
     )
 
 
