@@ -72,7 +72,7 @@ def test_a_terminal_shows_every_part_what_it_found_and_the_pace() -> None:
     with serving("tags", tokens_per_second=60.0) as stub:
         shown = on_a_terminal(stub)
     assert json.loads(shown.stdout)["verdict"] == "no", "stdout is data alone"
-    assert any(re.search(r"^  \.\.\. +known answers +\d+ of 14", line) for line in shown.lines)
+    assert any(re.search(r"^  \.\.\. +[a-z ]+ +\d+ of \d+", line) for line in shown.lines)
     assert any(re.search(r"^  yes +known answers +\d+\.\d s  answer-correct", line) for line in shown.lines)
     assert any(
         re.search(r"^  no +formats +\d+\.\d s  reasoning-in-its-field: ", line) for line in shown.lines
@@ -89,8 +89,8 @@ def test_a_terminal_shows_every_part_what_it_found_and_the_pace() -> None:
 
 @pytest.mark.slow
 def test_no_colour_where_none_is_wanted() -> None:
-    with serving(tokens_per_second=150.0) as stub:
-        shown = on_a_terminal(stub, NO_COLOR="1")
+    with serving(tokens_per_second=60.0) as stub:
+        shown = on_a_terminal(stub, "--time", "4", NO_COLOR="1")
     assert "yes      known answers" in shown.raw and not re.search(r"\x1b\[[\d;]*m", shown.raw)
 
 
@@ -101,20 +101,14 @@ def test_quiet_is_silent() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("terminal", [False, True])
-def test_elsewhere_plain_lines_say_what_ended(terminal: bool) -> None:
+def test_elsewhere_plain_lines_say_what_ended() -> None:
     with serving("tags", tokens_per_second=60.0) as stub:
         began = time.monotonic()
-        if terminal:
-            shown = on_a_terminal(stub, TERM="dumb")
-            stdout, stderr = shown.stdout, shown.raw.replace("\r", "")
-        else:
-            words = [*COMMAND, "verify", stub.url, *BRIEF]
-            done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
-            stdout, stderr = done.stdout, done.stderr
+        words = [*COMMAND, "verify", stub.url, *BRIEF]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
         took = time.monotonic() - began
-    assert json.loads(stdout)["verdict"] == "no"
-    lines = stderr.splitlines()
-    assert "known answers: yes (answer-correct)" in stderr and "\x1b" not in stderr
+    assert json.loads(done.stdout)["verdict"] == "no"
+    lines = done.stderr.splitlines()
+    assert "known answers: yes (answer-correct)" in done.stderr and "\x1b" not in done.stderr
     assert 1 <= len(lines) <= took / 3 + 2, "one every few seconds at most"
     assert len(set(lines)) == len(lines)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
 from canserve.cli import COMPLETE
@@ -25,7 +23,8 @@ def command(shell: str) -> int:
     """
     from click.shell_completion import get_completion_class
 
-    import_module("canserve.cli.completing")  # bash's own form of it
+    import canserve.cli.completing  # noqa: F401 - brings bash's form of it
+
     found = get_completion_class(shell)
     assert found is not None
     root = click.get_current_context().find_root()
