@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from canserve.facts import Fact
+    from canserve.memory.quantity import Quantity
+    from canserve.memory.request import Request
+    from canserve.memory.weights.loading import Loading
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +40,21 @@ PLAIN = Habits(
     engine="", across_replicas=False, absorbs=False, sections=1, text_only=(), whole_towers=(), draft=()
 )
 """Of an engine of which nothing else is known than that it cuts as others do."""
+
+
+class Habitual:
+    """The part of an ``Engine`` that its habits decide."""
+
+    habits = PLAIN
+
+    def loading(self, request: Request) -> Fact[Loading]:
+        """How it loads the model."""
+        from canserve.engines.loaded import loading_of
+
+        return loading_of(request, self.habits)
+
+    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
+        """Bytes of weights on every rank."""
+        from canserve.engines.loaded import weights_of
+
+        return weights_of(request, self.habits)

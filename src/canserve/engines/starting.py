@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from canserve.facts import Cause, Fact, Missing, derive
 from canserve.subjects.launch import Launch, Start
 from canserve.subjects.model import Model
 
 
-class Starting(Protocol):
+def every(model: Model) -> bool:
+    """Every model that its registry lists."""
+    del model
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
     """An engine of which is known how it is started."""
 
     name: str
     option_names: Mapping[str, str]
     """What a plan sets -> the engine's own option: ``context`` -> ``max_model_len``; ``sequences`` at once at most;
     ``utilisation``: the share of an accelerator's whole memory."""
-
-    def suits(self, model: Model) -> bool:
-        """Whether the engine is proposed for a model where nobody named a build."""
-        ...
-
-    def start(self, launch: Launch) -> Fact[Start]:
-        """Every process of a deployment with argv and environment. Missing, unavailable: it cannot do it so."""
-        ...
+    start: Callable[[Launch], Fact[Start]]
+    """Every process of a deployment with argv and environment. Missing, unavailable: it cannot do it so."""
+    suits: Callable[[Model], bool] = every
+    """Whether the engine is proposed for a model where nobody named a build."""
 
 
 def starting(name: str) -> Starting | None:
     """How the engine of that name is started; None: that is not written down."""
-    from canserve.engines.llamacpp.command import StartLlamaCpp
-    from canserve.engines.lmdeploy.command import StartLMDeploy
-    from canserve.engines.sglang.command import StartSGLang
-    from canserve.engines.vllm.command import StartVLLM
+    from canserve.engines.llamacpp import command as llamacpp
+    from canserve.engines.lmdeploy import command as lmdeploy
+    from canserve.engines.sglang import command as sglang
+    from canserve.engines.vllm import command as vllm
 
-    known: tuple[Starting, ...] = (StartVLLM(), StartSGLang(), StartLMDeploy(), StartLlamaCpp())
+    known = (
+        Starting("vllm", vllm.OPTIONS, vllm.start),
+        Starting("sglang", sglang.OPTIONS, sglang.start),
+        Starting("lmdeploy", lmdeploy.OPTIONS, lmdeploy.start, lmdeploy.suits),
+        Starting("llama.cpp", llamacpp.OPTIONS, llamacpp.start, llamacpp.suits),
+    )
     return next((one for one in known if one.name == name), None)
 
 

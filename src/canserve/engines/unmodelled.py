@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from canserve.engines.habits import PLAIN
+from canserve.engines.habits import Habitual
 from canserve.facts import Cause, Evidence, Fact, Missing
 
 if TYPE_CHECKING:
     from canserve.memory.quantity import Quantity
     from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
 
 
-class Unmodelled:
+class Unmodelled(Habitual):
     """The part of an ``Engine`` that such engines share: weights as they are cut everywhere, and no more."""
 
     name: str
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """Not known, rather than another engine's."""

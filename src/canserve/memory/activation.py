@@ -20,7 +20,9 @@ from canserve.memory.layers.kinds import (
     Mlp,
     Recurrent,
 )
+from canserve.memory.model_facts import ModelFacts
 from canserve.memory.quantity import GIB, Quantity
+from canserve.subjects.parallel import Placement, Rank
 
 WIDE = 2
 """Bytes of an element of activations: bfloat16 or float16."""
@@ -55,6 +57,19 @@ class Work:
     """Whether it runs an image or audio encoder at start-up."""
     context: int = 0
     """Tokens of earlier context whose latent cache is projected up at once, where the start-up run reckons with it."""
+
+    @classmethod
+    def of(cls, rank: Rank, placement: Placement, model: ModelFacts) -> Work:
+        """What a rank of a deployment computes."""
+        return cls(
+            hidden=model.hidden,
+            vocabulary=model.vocabulary,
+            layers=stage_layers(model.layers, placement.layers, rank.pp),
+            tp=placement.parallel.tp,
+            expert_ranks=placement.parallel.ep,
+            last=rank.pp == placement.parallel.pp - 1,
+            encoder=model.encoder,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from canserve.engines.hf.reading import Reading
 from canserve.engines.static.modules import module_of
-from canserve.engines.static.values import Ref, Table, Value
-from canserve.engines.transformers.mappings import GENERATIVE
+from canserve.engines.static.values import Table
+from canserve.engines.transformers.mappings import GENERATIVE, classes_in
 from canserve.facts import Fact, Known, Missing
 from canserve.subjects.build import Import, ModelClass, Registered, Site
 
@@ -69,26 +69,13 @@ def _listed(reading: Reading, path: str) -> dict[str, Listed]:
 
 def _add(found: dict[str, Listed], kind: str, table: Table, path: str) -> None:
     for model_type, value in table.items():
-        for architecture in _classes(value):
+        for architecture in classes_in(value):
             known = found.get(architecture)
             if known is None:
                 at = Site(path, table.lines.get(model_type, 0))
                 found[architecture] = Listed((kind,), str(model_type), at)
             elif kind not in known.kinds:
                 found[architecture] = Listed((*known.kinds, kind), known.model_type, known.at)
-
-
-def _classes(value: Value) -> Iterator[str]:
-    match value:
-        case str() if value:
-            yield value
-        case Ref(name=name):
-            yield name
-        case list() | tuple():
-            for item in value:
-                yield from _classes(item)
-        case _:
-            return
 
 
 def _special(reading: Reading) -> Mapping[str, str]:

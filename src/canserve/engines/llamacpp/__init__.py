@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from canserve.engines import Checkout
-from canserve.engines.habits import PLAIN
+from canserve.engines.habits import Habitual
 from canserve.engines.llamacpp import architectures, converter, flags, formats, serving
 from canserve.engines.llamacpp.reading import CARRIED, MARKS, PACKAGE, Reading, attempt
 from canserve.engines.sources import Sources
@@ -31,10 +31,9 @@ from canserve.subjects.build import (
 if TYPE_CHECKING:
     from canserve.memory.quantity import Quantity
     from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
 
 
-class LlamaCpp:
+class LlamaCpp(Habitual):
     """Reads any llama.cpp from its own sources."""
 
     name = "llama.cpp"
@@ -62,18 +61,6 @@ class LlamaCpp:
         """None: nothing that serves is Python; the package's requirements are those of its bindings."""
         del requires, name
         return None
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, PLAIN)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, PLAIN)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""

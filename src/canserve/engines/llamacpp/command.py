@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from canserve.engines.argv import Flags, Words, address, options, placeholders
 from canserve.engines.placing import by_host, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
@@ -22,19 +20,9 @@ API_PORT = 8080
 ALL_LAYERS = 999
 
 
-class StartLlamaCpp:
-    """How llama.cpp is started."""
-
-    name = "llama.cpp"
-    option_names: Mapping[str, str] = OPTIONS
-
-    def suits(self, model: Model) -> bool:
-        """It loads GGUF alone."""
-        return isinstance(model.weight_format, Known) and model.weight_format.value == "gguf"
-
-    def start(self, launch: Launch) -> Fact[Start]:
-        """The workers first, then the server on the head."""
-        return start(launch)
+def suits(model: Model) -> bool:
+    """It loads GGUF alone."""
+    return isinstance(model.weight_format, Known) and model.weight_format.value == "gguf"
 
 
 def start(launch: Launch) -> Fact[Start]:

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from canserve.engines.lmdeploy.reading import ARCHS, TOP, TURBOMIND_MODELS, Reading
 from canserve.engines.lmdeploy.registry import CONVERTER
-from canserve.engines.static.closure import Closure, Imports
+from canserve.engines.static.closure import Imports
 from canserve.engines.static.modules import module_of, within
 from canserve.engines.static.sites import Absent, Assigned, ClassSite, FunctionSite, Unseen
 from canserve.facts import Fact, Known
-from canserve.subjects.build import Import, ModelClass, Registered, Site
+from canserve.subjects.build import ModelClass, Registered, Site
 
 FOLLOWED = (
     f"{TOP}.pytorch.models",
@@ -53,9 +53,9 @@ class ClassReader:
             name=name,
             at=at,
             interfaces=self._interfaces(row.architecture),
-            imports=_taken(needs, "transformers"),
+            imports=needs.taken("transformers"),
             broken=tuple(dict.fromkeys(map(str, needs.broken))),
-            outside=_outside(needs),
+            outside=needs.others("transformers"),
         )
         return Known(
             resolved, (self._reading.seen(row.at, row.name), self._reading.seen(at, f"class {name}"))
@@ -144,24 +144,3 @@ def _names(node: ast.AST) -> frozenset[str]:
         for part in ast.walk(node)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
     )
-
-
-def _taken(needs: Closure, package: str) -> tuple[Import, ...]:
-    """What is needed from one package, each name once, at the place that comes first."""
-    found: dict[tuple[str, str | None], Import] = {}
-    for need in needs.outside:
-        module, name = need.site.module, need.site.name
-        if within(module, package):
-            name = None if name == "*" else name
-            found.setdefault((module, name), Import(module, name, Site(need.path, need.site.line)))
-    return tuple(found.values())
-
-
-def _outside(needs: Closure) -> tuple[Import, ...]:
-    """Other packages, by top-level name."""
-    found: dict[str, Import] = {}
-    for need in needs.outside:
-        package = need.site.module.split(".")[0]
-        if package != "transformers":
-            found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
-    return tuple(found.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from canserve.engines.argv import Flags, address, network, options, placeholders
 from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, visible_devices
@@ -18,20 +16,10 @@ DEGREES = frozenset({"tp", "dp", "ep", "nnodes", "node_rank"})
 RAY_PORT = 6379
 
 
-class StartLMDeploy:
-    """How LMDeploy is started."""
-
-    name = "lmdeploy"
-    option_names: Mapping[str, str] = OPTIONS
-
-    def suits(self, model: Model) -> bool:
-        """Not chosen unasked: what it holds in memory is not known here."""
-        del model
-        return False
-
-    def start(self, launch: Launch) -> Fact[Start]:
-        """A Ray cluster where there are several machines, then the server on the head."""
-        return start(launch)
+def suits(model: Model) -> bool:
+    """Not chosen unasked: what it holds in memory is not known here."""
+    del model
+    return False
 
 
 def start(launch: Launch) -> Fact[Start]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from canserve.engines.habits import Habits
+from canserve.engines.habits import Habits, Habitual
 from canserve.engines.requirements import requirement
 from canserve.engines.sglang import configs, flags, quantization, rewrites, serving
 from canserve.engines.sglang.classes import ClassReader
@@ -35,7 +35,6 @@ from canserve.subjects.build import (
 if TYPE_CHECKING:
     from canserve.memory.quantity import Quantity
     from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
 
 LOADING = Habits(
     engine="sglang",
@@ -49,13 +48,14 @@ LOADING = Habits(
 """DeepseekV2WeightLoaderMixin.post_load_weights keeps the second copy; options are those of server_args.py."""
 
 
-class SGLang:
+class SGLang(Habitual):
     """Reads any SGLang build from its own files."""
 
     name = "sglang"
     distribution = "sglang"
     package = TOP
     checkout = None
+    habits = LOADING
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want needs, fetched together up front."""
@@ -68,18 +68,6 @@ class SGLang:
         """
         found = requirement(requires, name, extras=("all", "srt"), project=self.name)
         return "" if found is None and name == "transformers" else found
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, LOADING)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""

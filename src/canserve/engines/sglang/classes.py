@@ -14,7 +14,7 @@ from functools import cached_property
 from canserve.engines.sglang.hybrid import HybridConfigs, read_hybrid_configs
 from canserve.engines.sglang.places import MODEL_CONFIG, PREDICATES, SRT
 from canserve.engines.sglang.processors import Processors
-from canserve.engines.sglang.reading import Reading, outside_packages, transformers_imports
+from canserve.engines.sglang.reading import Reading, transformers_imports
 from canserve.engines.sglang.registry import Registry
 from canserve.engines.static.bounds import Impossible
 from canserve.engines.static.classes import NoAttribute
@@ -60,7 +60,7 @@ class ClassReader:
             interfaces=self.interfaces(row.architecture, site),
             imports=tuple(transformers_imports(needs)),
             broken=(*broken, *self._registry.clashes[:3]),
-            outside=tuple(outside_packages(needs)),
+            outside=needs.others("transformers"),
         )
         return Known(found, (self._reading.seen(at, f"class {site.name}"),))
 

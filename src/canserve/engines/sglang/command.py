@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from canserve.engines.argv import Flags, Words, address, network, options, placeholders
 from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Host, Launch, Process, Start
-from canserve.subjects.model import Model
 
 OPTIONS = {"context": "context_length", "sequences": "max_running_requests"}
 """What a plan sets, under SGLang's names; its static fraction is of what is free, not of the whole."""
@@ -21,22 +18,6 @@ DEGREES = frozenset({
 """Options that the layout decides."""
 ATTENTION = "--enable-dp-attention"
 PORT = 5000
-
-
-class StartSGLang:
-    """How SGLang is started."""
-
-    name = "sglang"
-    option_names: Mapping[str, str] = OPTIONS
-
-    def suits(self, model: Model) -> bool:
-        """Every model that its registry lists."""
-        del model
-        return True
-
-    def start(self, launch: Launch) -> Fact[Start]:
-        """Every process in the order in which it is started; Missing where the build has no way to do it."""
-        return start(launch)
 
 
 def start(launch: Launch) -> Fact[Start]:

@@ -240,16 +240,7 @@ def _starts(start: Start, memory: RankMemory) -> Quantity:
 
 
 def _activation(start: Start, rank: Rank) -> Quantity:
-    parallel = start.placement.parallel
-    work = Work(
-        hidden=start.model.hidden,
-        vocabulary=start.model.vocabulary,
-        layers=stage_layers(start.model.layers, start.placement.layers, rank.pp),
-        tp=parallel.tp,
-        expert_ranks=parallel.ep,
-        last=rank.pp == parallel.pp - 1,
-        encoder=start.model.encoder,
-    )
+    work = Work.of(rank, start.placement, start.model)
     sampling = Sampling(2.5, 1.0, 4.0, "taken from what the fraction leaves")
     return activation(work, Batch(start.chunk, min(start.graph_batch, start.chunk)), sampling)
 

@@ -16,7 +16,7 @@ from canserve.engines.static.sites import FunctionSite
 from canserve.facts import Missing
 from canserve.subjects.build import Import, Site, Want
 
-__all__ = ["Reading", "ReadingError", "attempt", "outside_packages", "transformers_imports"]
+__all__ = ["Reading", "ReadingError", "attempt", "transformers_imports"]
 
 
 class Reading(BuildReading):
@@ -76,13 +76,3 @@ def transformers_imports(needs: Closure) -> list[Import]:
             name = None if need.site.name == "*" else need.site.name
             found[Import(need.site.module, name, Site(need.path, need.site.line))] = None
     return list(found)
-
-
-def outside_packages(needs: Closure) -> list[Import]:
-    """Other packages that a module needs, by top-level name, each at the place that comes first."""
-    found: dict[str, Import] = {}
-    for need in needs.outside:
-        package = need.site.module.split(".")[0]
-        if package != "transformers":
-            found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
-    return list(found.values())

@@ -15,6 +15,7 @@ from canserve.engines.static.modules import within
 from canserve.engines.static.outline import Outline
 from canserve.engines.static.sites import Absent, ImportSite
 from canserve.facts import Missing
+from canserve.subjects.build import Import, Site
 
 MAX_MODULES = 2000
 """Modules of one closure; the largest real one measured has under 200."""
@@ -44,6 +45,25 @@ class Closure:
     """Imports of a module or name of the package itself that is not there."""
     unread: list[Missing] = field(default_factory=list)
     """Why parts of it could not be followed."""
+
+    def taken(self, package: str) -> tuple[Import, ...]:
+        """What is needed from one package, each name once, at the place that comes first."""
+        found: dict[tuple[str, str | None], Import] = {}
+        for need in self.outside:
+            module, name = need.site.module, need.site.name
+            if within(module, package):
+                name = None if name == "*" else name
+                found.setdefault((module, name), Import(module, name, Site(need.path, need.site.line)))
+        return tuple(found.values())
+
+    def others(self, but: str) -> tuple[Import, ...]:
+        """Packages that are needed but for one, by top-level name, each at the place that comes first."""
+        found: dict[str, Import] = {}
+        for need in self.outside:
+            package = need.site.module.split(".")[0]
+            if package != but:
+                found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
+        return tuple(found.values())
 
 
 class Imports:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from canserve.engines.static.closure import Closure, Imports
+from canserve.engines.static.closure import Imports
 from canserve.engines.static.modules import within
 from canserve.engines.static.sites import Absent, ClassSite, Unseen
 from canserve.engines.tensorrt_llm.reading import TOP, Reading
 from canserve.facts import Fact, Known
-from canserve.subjects.build import Import, ModelClass, Registered, Site
+from canserve.subjects.build import ModelClass, Registered, Site
 
 FOLLOWED = (f"{TOP}._torch.models", f"{TOP}._torch.configs", f"{TOP}.models")
 """Packages whose imports count for a class; all others are imported with the engine, whatever the model."""
@@ -41,20 +41,9 @@ class ClassReader:
             name=row.name,
             at=at,
             interfaces={},
-            imports=_taken(needs),
+            imports=needs.taken("transformers"),
             broken=tuple(dict.fromkeys(map(str, needs.broken))),
         )
         return Known(
             resolved, (self._reading.seen(row.at, row.name), self._reading.seen(at, f"class {row.name}"))
         )
-
-
-def _taken(needs: Closure) -> tuple[Import, ...]:
-    """What of transformers is needed, each name once, at the place that comes first."""
-    found: dict[tuple[str, str | None], Import] = {}
-    for need in needs.outside:
-        module, name = need.site.module, need.site.name
-        if within(module, "transformers"):
-            name = None if name == "*" else name
-            found.setdefault((module, name), Import(module, name, Site(need.path, need.site.line)))
-    return tuple(found.values())

@@ -42,7 +42,7 @@ def config_types(constants: Constants) -> Fact[Mapping[str, str]]:
     for name in ("CONFIG_MAPPING_NAMES", "CONFIG_MAPPING"):
         table = None if found.value is None else found.value.get(name)
         if isinstance(table, Table) and table and not table.opaque:
-            pairs = {str(key): next(_classes(value), "") for key, value in table.items()}
+            pairs = {str(key): next(classes_in(value), "") for key, value in table.items()}
             return Known(pairs, (constants.sources.seen(path, f"{name}: {len(pairs)} model types"),))
     return constants.sources.unreadable(path, "unknown form: no table of config types")
 
@@ -60,7 +60,7 @@ def architectures(constants: Constants) -> Fact[Architectures]:
         if table.opaque:
             return constants.sources.unreadable(path, f"unknown form: {name} holds {table.opaque[0]}")
         for model_type, value in table.items():
-            classes = tuple(_classes(value))
+            classes = tuple(classes_in(value))
             for architecture in classes:
                 types.setdefault(architecture, set()).add(str(model_type))
             if name.startswith("MODEL_MAPPING"):
@@ -86,7 +86,8 @@ def _tables(names: Mapping[str, Value]) -> Iterator[tuple[str, Table]]:
             yield name, value
 
 
-def _classes(value: Value) -> Iterator[str]:
+def classes_in(value: Value) -> Iterator[str]:
+    """Names of classes in one entry of such a table."""
     match value:
         case str() if value:
             yield value
@@ -94,8 +95,8 @@ def _classes(value: Value) -> Iterator[str]:
             yield name
         case list() | tuple():
             for item in value:
-                yield from _classes(item)
+                yield from classes_in(item)
         case Mapping():
-            yield from _classes(list(value.values()))
+            yield from classes_in(list(value.values()))
         case _:
             return

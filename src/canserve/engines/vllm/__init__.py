@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from canserve.engines.habits import Habits
+from canserve.engines.habits import Habits, Habitual
 from canserve.engines.requirements import requirement
 from canserve.engines.sources import Sources
 from canserve.engines.static.collection import no_collection
@@ -42,7 +42,6 @@ from canserve.subjects.build import NOT_ASKED, Build, Identity, ModelClass, Regi
 if TYPE_CHECKING:
     from canserve.memory.quantity import Quantity
     from canserve.memory.request import Request, Serving
-    from canserve.memory.weights.loading import Loading
 
 LOADING = Habits(
     engine="vllm",
@@ -58,13 +57,14 @@ LOADING = Habits(
 second copy, MRotaryEmbedding makes its table four times as long, MultiModalConfig has the options."""
 
 
-class VLLM:
+class VLLM(Habitual):
     """The vLLM engine."""
 
     name = "vllm"
     distribution = "vllm"
     package = "vllm"
     checkout = None
+    habits = LOADING
 
     def first_files(self, sources: Sources, want: Want) -> Sequence[str]:
         """The files that a reading with this want certainly needs; the registry in them names the others."""
@@ -107,18 +107,6 @@ class VLLM:
     def requirement(self, requires: Sequence[str], name: str) -> str | None:
         """The specifier under which ``pip install vllm`` requires another package."""
         return requirement(requires, name)
-
-    def loading(self, request: Request) -> Fact[Loading]:
-        """How it loads the model."""
-        from canserve.engines.loaded import loading_of
-
-        return loading_of(request, LOADING)
-
-    def weights(self, request: Request) -> Fact[tuple[Quantity, ...]]:
-        """Bytes of weights on every rank."""
-        from canserve.engines.loaded import weights_of
-
-        return weights_of(request, LOADING)
 
     def memory(self, request: Request, weights: Sequence[Quantity]) -> Fact[Serving]:
         """What this release can hold of a model."""

@@ -10,14 +10,14 @@ import ast
 from collections.abc import Mapping
 from functools import cached_property
 
-from canserve.engines.static.closure import Closure, Imports
+from canserve.engines.static.closure import Imports
 from canserve.engines.static.modules import module_of, within
 from canserve.engines.static.sites import Absent, Assigned, ClassSite, FunctionSite, Unseen
 from canserve.engines.static.values import CallValue, Value
 from canserve.engines.vllm.reading import Reading
 from canserve.engines.vllm.registry import FILES, MODELS
 from canserve.facts import Fact
-from canserve.subjects.build import Import, ModelClass, Registered, Site
+from canserve.subjects.build import ModelClass, Registered, Site
 
 FOLLOWED = (MODELS, "vllm.models", "vllm.transformers_utils", "vllm.multimodal")
 """Packages that model modules pull in and that take names from transformers; the engine's core does so for
@@ -53,9 +53,9 @@ class ClassReader:
             name=site.name,
             at=at,
             interfaces=self._traits(row.architecture, site),
-            imports=_imports(pulled, "transformers"),
+            imports=pulled.taken("transformers"),
             broken=tuple(dict.fromkeys(map(str, pulled.broken))),
-            outside=_outside(pulled),
+            outside=pulled.others("transformers"),
         )
         return self._reading.known(found, f"class {site.name}", row.at, at)
 
@@ -153,22 +153,3 @@ def _plain(value: Value) -> bool | str | None:
     if isinstance(value, tuple | list) and all(isinstance(item, str) for item in value):
         return ",".join(map(str, value))
     return None
-
-
-def _imports(pulled: Closure, package: str) -> tuple[Import, ...]:
-    """What is needed from one package, each name once, at the place that comes first."""
-    found: dict[tuple[str, str | None], Import] = {}
-    for need in pulled.outside:
-        module, name = need.site.module, need.site.name
-        if within(module, package):
-            found.setdefault((module, name), Import(module, name, Site(need.path, need.site.line)))
-    return tuple(found.values())
-
-
-def _outside(pulled: Closure) -> tuple[Import, ...]:
-    found: dict[str, Import] = {}
-    for need in pulled.outside:
-        package = need.site.module.split(".")[0]
-        if package != "transformers":
-            found.setdefault(package, Import(package, None, Site(need.path, need.site.line)))
-    return tuple(found.values())

@@ -13,7 +13,6 @@ from canserve.engines.parsers import parser_options
 from canserve.engines.placing import by_host, even, visible_devices
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.launch import Host, Launch, Process, Start
-from canserve.subjects.model import Model
 
 OPTIONS = {
     "context": "max_model_len",
@@ -61,22 +60,6 @@ class Vllm:
     def can(self, launcher: str) -> bool:
         """Whether the build has a way to start further nodes."""
         return self.launchers is None or launcher in self.launchers
-
-
-class StartVLLM:
-    """How vLLM is started."""
-
-    name = "vllm"
-    option_names: Mapping[str, str] = OPTIONS
-
-    def suits(self, model: Model) -> bool:
-        """Every model that its registry lists."""
-        del model
-        return True
-
-    def start(self, launch: Launch) -> Fact[Start]:
-        """Every process in the order in which it is started; Missing where the build has no way to do it."""
-        return start(launch)
 
 
 def start(launch: Launch) -> Fact[Start]:

@@ -6,13 +6,13 @@ What differs between releases is in ``rules/memory_vllm.toml``; ``cache`` makes 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from canserve.engines.by_release import by_release
 from canserve.engines.vllm.batch import Start, read_start
 from canserve.engines.vllm.cache import grouping
 from canserve.facts import Fact
-from canserve.memory.activation import Sampling, Work, activation, stage_layers
+from canserve.memory.activation import Sampling, Work, activation
 from canserve.memory.cache.capacity import Pool
 from canserve.memory.cache.spec import Growth
 from canserve.memory.graphs import graph_memory
@@ -205,17 +205,8 @@ def _graphs(start: Start, rank: Rank) -> _Graphs:
 
 
 def _work(start: Start, rank: Rank) -> Work:
-    parallel = start.placement.parallel
-    return Work(
-        hidden=start.model.hidden,
-        vocabulary=start.model.vocabulary,
-        layers=stage_layers(start.model.layers, start.placement.layers, rank.pp),
-        tp=parallel.tp,
-        expert_ranks=parallel.ep,
-        last=rank.pp == parallel.pp - 1,
-        encoder=start.model.encoder and not start.text_only,
-        context=_context(start),
-    )
+    work = Work.of(rank, start.placement, start.model)
+    return replace(work, encoder=work.encoder and not start.text_only, context=_context(start))
 
 
 def _context(start: Start) -> int:
