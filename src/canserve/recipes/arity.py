@@ -52,7 +52,7 @@ class Arity:
 
 def positional(words: Sequence[str], arity: Arity) -> tuple[int | None, bool]:
     """Where the first word stands that belongs to no flag, and whether that is certain."""
-    doubtful: int | None = None
+    doubtful: list[int] = []
     at = 0
     while at < len(words):
         flag, start = words[at], at + 1
@@ -64,6 +64,7 @@ def positional(words: Sequence[str], arity: Arity) -> tuple[int | None, bool]:
         count = "none" if "=" in flag else arity.count(flag)
         if count == "none" or (count == "one" and at - start > 1):
             return start + (count == "one"), True
-        if count is None and doubtful is None:
-            doubtful = at - 1
-    return doubtful, False
+        if count is None:
+            doubtful.append(at - 1)
+    likely = [number for number in doubtful if "/" in words[number]]
+    return next(iter(likely or doubtful), None), False

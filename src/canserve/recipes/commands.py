@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from posixpath import basename
+from posixpath import basename, normpath
 
-from canserve.recipes.containers import Contained, contained, entered
+from canserve.recipes.containers import Contained, contained, entered, mounted
 from canserve.recipes.draft import Draft, hidden, veiled
 from canserve.recipes.further import Place, wanted
 from canserve.recipes.options import config_of
@@ -15,7 +15,7 @@ from canserve.recipes.shell import ASSIGNMENT, simple_commands
 from canserve.recipes.sourcing import SOURCES, sourced, tested
 from canserve.recipes.stated import required
 from canserve.recipes.trouble import MAX_NESTED
-from canserve.rules.recipes import container_programs, entrypoint, likely, wrappers
+from canserve.rules.recipes import Wrapper, container_programs, entrypoint, likely, variable_options, wrappers
 from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
 
 CONTAINER = "the container"
@@ -27,6 +27,7 @@ _QUIET = frozenset({
     "set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[[", "exit", "trap",
     "chmod", "return", "unset", "ulimit", "shift", "command", "which", "clear", "tail", "export",
 })  # fmt: skip
+_REQUIRES = ("--from", "--with")
 _INSTALLERS = frozenset({"pip", "pip3"})
 
 
@@ -111,11 +112,29 @@ def _server(words: Sequence[Said], found: Serving, around: Around, draft: Draft)
     draft.after_flags = draft.after_flags or found.after_flags
     if found.config is not None:
         file = wanted(found.config.value, found.config.line, "--config", decides=True)
-        text = draft.files.text(file, around.place)
+        place = replace(around.place, inline={**draft.scope.written, **around.inline})
+        file = replace(file, path=normpath(file.path)) if normpath(file.path) in place.inline else file
+        text = draft.files.text(file, place)
         if text is not None:
-            given = config_of(text, replace(file, path=around.place.path(file.path) or file.path), draft)
+            given = config_of(text, replace(file, path=place.path(file.path) or file.path), draft)
             model, args = model or given.model, (*given.args, *args)
+    filed = _by_variables(found.engine, around.environment)
+    if filed:
+        told = serving((*(word for word in words[:1]), *filed))
+        model = model or (told.model if told is not None else None)
+        args = (*(told.args if told is not None else ()), *args)
     draft.commands.append(_command(words, around, found.engine, model, hidden(args)))
+
+
+def _by_variables(engine: str, environment: Mapping[str, Said]) -> tuple[Said, ...]:
+    """Options that variables stand for."""
+    known = variable_options(engine)
+    return tuple(
+        replace(said, value=text)
+        for name, said in environment.items()
+        if name in known and said.value
+        for text in (known[name], said.value)
+    )
 
 
 def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
@@ -199,21 +218,57 @@ def _unwrapped(words: Sequence[Said], around: Around, draft: Draft) -> tuple[Seq
             draft.word(name, said.value, said.line, "used")
             around, words = around.inside({name: said}), words[1:]
             continue
-        wrapper = wrappers().get(basename(words[0].value))
-        if wrapper is None or (wrapper.after and (len(words) < 2 or words[1].value != wrapper.after)):
+        several = wrappers().get(basename(words[0].value), ())
+        wrapper = next((one for one in several if _fits(one, words)), None)
+        if wrapper is None:
             return words, around
         if basename(words[0].value) == REMOTE:
             around = replace(around, elsewhere="another machine", mounts=())
-        rest = words[2 if wrapper.after else 1 :]
-        while rest and rest[0].value.startswith("-"):
-            valued = rest[0].value in wrapper.values
-            draft.word(rest[0].value.partition("=")[0], rest[0].value, rest[0].line, "aside")
-            stop = rest[0].value == "--"
-            rest = rest[2 if valued else 1 :]
-            if stop:
-                break
-        words = rest[wrapper.words :]
+        words, around = _behind(words, wrapper, around, draft)
+        if wrapper.text and len(words) == 1 and " " in words[0].value:
+            words = (Said("sh", words[0].line), Said("-c", words[0].line), words[0])
     return words, around
+
+
+def _fits(wrapper: Wrapper, words: Sequence[Said]) -> bool:
+    following = [word.value for word in words[1:]]
+    return (not wrapper.after or following[:1] == [wrapper.after]) and (
+        not wrapper.until or wrapper.until in following
+    )
+
+
+def _behind(
+    words: Sequence[Said], wrapper: Wrapper, around: Around, draft: Draft
+) -> tuple[Sequence[Said], Around]:
+    """What a wrapper runs, behind its own options; some of these say in which container."""
+    if wrapper.until:
+        at = [word.value for word in words].index(wrapper.until)
+        return words[at + 1 :], around
+    rest = words[2 if wrapper.after else 1 :]
+    image: Said | None = None
+    while rest and rest[0].value.startswith("-"):
+        name, equals, glued = rest[0].value.partition("=")
+        valued = name in wrapper.values and not equals
+        value = replace(rest[0], value=glued) if equals else rest[1] if valued and len(rest) > 1 else None
+        draft.word(name, rest[0].value, rest[0].line, "used" if value and name == wrapper.image else "aside")
+        if value is not None and name == wrapper.image:
+            image = value
+        elif value is not None and name == wrapper.mounts:
+            found = (mounted(each, value.line) for each in value.value.split(","))
+            around = replace(around, mounts=(*around.mounts, *(each for each in found if each)))
+        elif value is not None and name in _REQUIRES:
+            install(value, draft)
+        stop = rest[0].value == "--"
+        rest = rest[2 if valued else 1 :]
+        if stop:
+            break
+    if wrapper.image == "1" and rest:
+        image, rest = rest[0], rest[1:]
+    if image is not None:
+        image = replace(image, value=image.value.removeprefix("docker://").replace("#", "/"))
+        draft.image = draft.image or image
+        around = replace(around, image=image, elsewhere=CONTAINER)
+    return rest[wrapper.words :], around
 
 
 def _shell_text(words: Sequence[Said]) -> Said | None:
@@ -266,10 +321,14 @@ def started(entry: Sequence[Said] | None, args: Sequence[Said], around: Around, 
     if entry is not None:
         process((*entry, *args), around, draft)
         return
-    if not args:
-        return  # it starts what the image says, of a model that nobody names
     image = around.image
     own = entrypoint(image.value) if image else ()
+    if not args:  # it starts what the image says; some engines take its model from the environment
+        words = tuple(Said(word, NOT_WRITTEN) for word in own)
+        found = serving(words)
+        if found is not None and _by_variables(found.engine, around.environment):
+            process(words, around, draft)
+        return
     flags = args[0].value.startswith("-")
     if image is not None and not own and (flags or _continues(args, image)):
         own = likely(image.value)

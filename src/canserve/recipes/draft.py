@@ -189,11 +189,14 @@ def _placed(one: Open, recipe: Recipe) -> Open:
         return replace(one, where="the model", decides=True)
     if recipe.image is not None and one.what in recipe.image.value:
         return replace(one, where="the image", decides=True)
-    flag = ""
+    flag, values = "", 0
     for word in recipe.args:
+        values += 1
         if word.value.startswith("-"):
-            flag = word.value.partition("=")[0]
+            flag, values = word.value.partition("=")[0], int("=" in word.value)
         if one.what in word.value:
+            if values > 1 and one.what == word.value:
+                flag = ""  # words of its own, behind the flag's value: any flags may be among them
             return replace(one, where=flag or "the command", decides=flag not in place_flags())
     name = next((name for name, said in recipe.environment.items() if one.what in said.value), "")
     return replace(one, where=name)

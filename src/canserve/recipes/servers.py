@@ -57,8 +57,9 @@ def _after(words: Sequence[Said], server: Server) -> Sequence[Said] | None:
     at = 1
     while at < len(words) and words[at].value.startswith("-") and words[at].value != "-m":
         at += 2 if words[at].value in _VALUED else 1
-    named = at + 1 < len(words) and words[at].value == "-m" and words[at + 1].value == server.module
-    return words[at + 2 :] if named else None
+    start = [word.value for word in words[at : at + 3]]
+    wanted = ["-m", server.module, *([server.verb] if server.verb else [])]
+    return words[at + len(wanted) :] if start[: len(wanted)] == wanted else None
 
 
 def _program(words: Sequence[Said], program: tuple[str, ...]) -> bool:

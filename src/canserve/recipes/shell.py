@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from posixpath import normpath
 
-from canserve.recipes.variables import Scope, reference
+from canserve.recipes.shell_words import Builder, continued
+from canserve.recipes.variables import Scope, expanded, reference
 from canserve.subjects.recipe import Refused, Said
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -19,11 +21,13 @@ _CLOSERS = frozenset({"fi", "done", "esac"})
 _KEYWORDS = _OPENERS | _CLOSERS | {"then", "else", "elif", "do", "!", "{", "}", "time", "function"}
 CHANGES = frozenset({"source", ".", "set"})
 """Commands after which words may mean something else."""
+_WRITERS = frozenset({"cat", "tee"})
 _ALL = frozenset({"allexport"})
 _DECLARES = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:[^\n$#]{0,80})?\$[ \t]+", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*$", re.MULTILINE)
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1")
+_WRITES = re.compile(r">>?[ \t]*([^\s|;&<>]+)|\btee[ \t]+([^\s|;&<>-]+)")
 _WHOLE_ARRAY = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}|(@)|\{(@)\})")
 _SPOILED = re.compile(r"\\[ \t]+(?=\n)")
 _BLANK = " \t"
@@ -47,57 +51,14 @@ def simple_commands(text: str, line: int, scope: Scope, lined: bool = True) -> I
 
     What one of them does to the scope (``source``) counts for those behind it.
     """
-    text = text.replace("\r\n", "\n")
-    return _Reader(_FENCE.sub("", text), line, scope, lined).commands()
+    text = continued(_FENCE.sub("", text.replace("\r\n", "\n")))
+    return _Reader(text, line, scope, lined).commands()
 
 
 def split(text: str, line: int, scope: Scope) -> tuple[Said, ...]:
     """The words of one command line that no shell reads: quotes count, separators and variables do not."""
     reader = _Reader(text.replace("\n", " "), line, scope, lined=False)
     return tuple(reader.plain_words())
-
-
-class _Builder:
-    """Pieces of a word; a piece with blanks in it may end one and begin the next."""
-
-    def __init__(self) -> None:
-        self.pattern = False
-        self._words: list[str] = []
-        self._current: list[str] | None = None
-
-    def add(self, text: str) -> None:
-        """A piece that splits nothing, and makes a word even where it is empty."""
-        if self._current is None:
-            self._current = []
-        self._current.append(text)
-
-    def split(self, text: str) -> None:
-        """A piece that a shell splits at its blanks."""
-        for number, word in enumerate(re.split(r"[ \t\n]+", text)):
-            if number:
-                self._end()
-            if word:
-                self.add(word)
-
-    def several(self, words: list[str]) -> None:
-        """Each of them a word; the first and last may have more pieces."""
-        for number, word in enumerate(words):
-            if number:
-                self._end()
-            self.add(word)
-
-    def clear(self) -> None:
-        """As if nothing had been read."""
-        self._words, self._current = [], None
-
-    def fields(self) -> list[str]:
-        """The words so far."""
-        return [*self._words, *([] if self._current is None else ["".join(self._current)])]
-
-    def _end(self) -> None:
-        if self._current is not None:
-            self._words.append("".join(self._current))
-        self._current = None
 
 
 class _Reader:
@@ -111,6 +72,8 @@ class _Reader:
         self._scope = scope
         self._depth = 0
         """How many conditions and loops it is in."""
+        self._target = self._here = ""
+        """Where the command that is read writes to, and what it is given in place."""
         self._after = self._before = "\n"
         """The separator after, and before, the command that is read."""
 
@@ -152,6 +115,7 @@ class _Reader:
     def _simple(self) -> list[Said]:
         """Words up to the next separator, which is remembered."""
         words: list[Said] = []
+        self._target = self._here = ""
         if self._after == "\n" and (prompt := _PROMPT.match(self._text, self._at)):
             self._at = prompt.end()
         while self._at < len(self._text):
@@ -212,23 +176,36 @@ class _Reader:
         if words and words[-1].value.isdecimal() and self._text[self._at - 1].isdecimal():
             words.pop()
         if found := _HEREDOC.match(self._text, self._at):
-            self._scope.notes.append(
-                f"line {self._line}: text that is written in place ({found[0]}) is not read"
-            )
-            end = re.compile(rf"^\t*{found[2]}[ \t]*$", re.MULTILINE).search(self._text, found.end())
-            stop = end.end() if end else len(self._text)
-            while self._at < stop:
-                self._step()
+            self._document(found)
             return
+        writes = self._text[self._at] == ">"
         while self._at < len(self._text) and self._text[self._at] in "<>&|":
             self._at += 1
         self._blank()
         if self._at < len(self._text) and self._text[self._at] not in _ENDS:
-            self._word(full=True)
+            named = self._word(full=True)
+            self._target = " ".join(named) if writes else self._target
+
+    def _document(self, found: re.Match[str]) -> None:
+        """A text that is written in place. What stands behind its mark on the same line belongs to the command."""
+        end = re.compile(rf"^\t*{found[2]}[ \t]*$", re.MULTILINE).search(self._text, found.end())
+        first = self._text.find("\n", found.end())
+        stop = end.end() if end else len(self._text)
+        if end is None or first < 0 or end.start() <= first:
+            behind, body = "", ""
+        else:
+            behind, body = self._text[found.end() : first], self._text[first + 1 : end.start()]
+        if to := _WRITES.search(behind):
+            self._target = (to[1] or to[2]).strip("\"'")
+        self._here = body if found[1] else expanded(body, self._line, self._scope)
+        becomes = f"becomes {self._target[:80]}, and is not executed" if self._target else "is not read"
+        self._scope.notes.append(f"line {self._line}: text that is written in place ({found[0]}) {becomes}")
+        while self._at < stop:
+            self._step()
 
     def _word(self, full: bool) -> list[str]:
         """The next word; several or none where a variable without quotes holds blanks. Always moves on."""
-        builder = _Builder()
+        builder = Builder()
         start, line = self._at, self._line
         while self._at < len(self._text):
             sign = self._text[self._at]
@@ -245,7 +222,7 @@ class _Reader:
             )
         return builder.fields()
 
-    def _piece(self, sign: str, builder: _Builder, full: bool) -> None:
+    def _piece(self, sign: str, builder: Builder, full: bool) -> None:
         if sign == "'":
             self._single(builder)
         elif sign == '"':
@@ -261,14 +238,14 @@ class _Reader:
             builder.add(sign)
             self._step()
 
-    def _escape(self, builder: _Builder) -> None:
+    def _escape(self, builder: Builder) -> None:
         self._step()
         if self._at < len(self._text):
             if self._text[self._at] != "\n":
                 builder.add(self._text[self._at])
             self._step()
 
-    def _single(self, builder: _Builder) -> None:
+    def _single(self, builder: Builder) -> None:
         end = self._text.find("'", self._at + 1)
         line = self._line
         if end < 0:
@@ -278,7 +255,7 @@ class _Reader:
         self._line += self._text.count("\n", self._at, end) if self._lined else 0
         self._at = min(end + 1, len(self._text))
 
-    def _double(self, builder: _Builder, full: bool) -> None:
+    def _double(self, builder: Builder, full: bool) -> None:
         line = self._line
         self._step()
         builder.add("")
@@ -298,7 +275,7 @@ class _Reader:
                 self._step()
         self._scope.refused.append(Refused('"', line, "the quote is never closed"))
 
-    def _dollar(self, builder: _Builder, quoted: bool) -> None:
+    def _dollar(self, builder: Builder, quoted: bool) -> None:
         array = _WHOLE_ARRAY.match(self._text, self._at)
         if array and (name := array[1] or array[2] or array[3]) in self._scope.arrays:
             self._at = array.end()
@@ -317,7 +294,7 @@ class _Reader:
         else:
             builder.split(value)
 
-    def _backtick(self, builder: _Builder) -> None:
+    def _backtick(self, builder: Builder) -> None:
         end = self._text.find("`", self._at + 1)
         stop = len(self._text) if end < 0 else end + 1
         whole = self._text[self._at : stop]
@@ -326,7 +303,7 @@ class _Reader:
         builder.add(whole)
         self._at = stop
 
-    def _array(self, builder: _Builder) -> bool:
+    def _array(self, builder: Builder) -> bool:
         """``NAME=( words )``: remembered, and no word itself."""
         found = ASSIGNMENT.fullmatch("".join(builder.fields()))
         if found is None:
@@ -347,6 +324,7 @@ class _Reader:
         before = self._scope.arrays.get(found[1], []) if found[2] else []
         if self._depth or self._before in ("&&", "||"):
             self._scope.arrays.pop(found[1], None)
+            self._scope.doubtful.add(found[1])
         else:
             self._scope.arrays[found[1]] = before + words
         builder.clear()
@@ -367,6 +345,9 @@ class _Reader:
             assigned[found[1]] = Said(first.value[found.end() :], first.line)
         if not words:
             return None
+        if self._here and words[0].value in _WRITERS:
+            self._target = self._target or (words[-1].value if words[0].value == "tee" else "")
+            self._scope.written[normpath(self._target)] = self._here
         if words[0].value == "export":  # a name alone: what it was set to before
             known = self._scope.variables
             assigned |= {w.value: Said(known[w.value], w.line) for w in rest if w.value in known}

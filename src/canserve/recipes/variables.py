@@ -30,6 +30,8 @@ class Scope:
     """Variables that are set under a condition."""
     secret: set[str] = field(default_factory=set)
     """Variables that are set, to a value that is not kept."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Files that a shell's text writes in place, by name."""
     exports: bool = False
     """Whether what a shell's text sets from here on reaches what it starts (``set -a``)."""
     words: int = MAX_WORDS
@@ -47,6 +49,7 @@ class Scope:
             self.runtime,
             self.doubtful,
             self.secret,
+            self.written,
             words=self.words,
             grown=self.grown,
         )
@@ -64,14 +67,17 @@ class Scope:
 
     def leave(self, what: str, line: int, why: str) -> None:
         """Note once what is left open."""
-        if what.strip("${}") in self.runtime:
+        name = what.strip("${}").partition("[")[0]
+        if name in self.runtime:
             why = "known only where it runs"
-        elif what.strip("${}") in self.doubtful:
+        elif name in self.doubtful:
             why = "set under a condition: which value it has is not known"
-        elif what.strip("${}") in self.secret:
+        elif name in self.secret:
             why = "it is set to a secret, which is not kept"
+        elif why == NOTHING and (name in ("@", "*") or name.isdecimal()):
+            why = "given to the script when it is started"
         one = Open(what[:200], line, why)
-        if one not in self.open:
+        if not any((each.what, each.line) == (one.what, one.line) for each in self.open):
             self.open.append(one)
         if len(self.open) > MAX_OPEN:
             raise RecipeError(f"more than {MAX_OPEN} values are left open", line)

@@ -28,6 +28,8 @@ class Server:
     """The flag that names a file of options; empty: there is none."""
     own: tuple[str, ...]
     """Flags that the program keeps for itself."""
+    verb: str = ""
+    """A word behind the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,13 @@ class Wrapper:
     """A word that has to follow its name; empty: none."""
     values: tuple[str, ...]
     words: int
+    until: str = ""
+    """A word up to which all are its own; empty: none."""
+    text: bool = False
+    """Whether one word with blanks is a shell's text."""
+    image: str = ""
+    """The option that names an image; ``1``: the first word does; empty: it starts no container."""
+    mounts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ def servers() -> tuple[Server, ...]:
             row.values.get("positional") is True,
             str(row.values.get("config", "")),
             row.texts("own"),
+            str(row.values.get("verb", "")),
         )
         for row in load(FILE).rows("server")
     )
@@ -121,13 +131,27 @@ def has_pairs(engine: str) -> bool:
 
 
 @cache
-def wrappers() -> Mapping[str, Wrapper]:
-    """By name."""
+def wrappers() -> Mapping[str, tuple[Wrapper, ...]]:
+    """By name; of several the one whose next word fits."""
+    found: dict[str, tuple[Wrapper, ...]] = {}
+    for row in load(FILE).rows("wrapper"):
+        own = (str(row.values.get(key, "")) for key in ("until", "image", "mounts"))
+        until, image, mounts = own
+        one = Wrapper(
+            str(row.values.get("after", "")), row.texts("values"), int(row.values.get("words", 0)), until,
+            row.values.get("text") is True, image, mounts,
+        )  # fmt: skip
+        found[row.text("program")] = (*found.get(row.text("program"), ()), one)
+    return found
+
+
+@cache
+def variable_options(engine: str) -> Mapping[str, str]:
+    """Variables that stand for options of an engine's server."""
     return {
-        row.text("program"): Wrapper(
-            str(row.values.get("after", "")), row.texts("values"), int(row.values.get("words", 0))
-        )
-        for row in load(FILE).rows("wrapper")
+        f"{row.text('prefix')}{name}": flag
+        for row in _of("variables", engine)
+        for name, flag in row.values["options"].items()
     }
 
 

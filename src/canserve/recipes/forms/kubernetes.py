@@ -26,6 +26,8 @@ from canserve.subjects.recipe import HIDDEN, Said, Shared
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 """Of two dollars one is left, which stands for itself."""
 _SHELL = re.compile(r"^-[a-z]*c$")
+_MAIN = "mainContainer"
+"""Of a graph of Dynamo, whose operator makes a pod around it."""
 _CONTAINERS = ("containers", "initContainers")
 _CONTAINER_USED = ("name", "image", "command", "args", "env", "envFrom")
 _CONTAINER_ASIDE = (
@@ -223,6 +225,9 @@ def _pods(node: Node, path: Path) -> Iterator[tuple[Path, Mapping]]:
             if isinstance(node.get("containers"), Items):
                 yield path, node
                 return
+            if isinstance(node.get(_MAIN), Mapping):
+                yield path, node
+                return
             for key, each in entries:
                 yield from _pods(each, (*path, key.text))
         case Items(nodes=nodes):
@@ -234,6 +239,9 @@ def _pods(node: Node, path: Path) -> Iterator[tuple[Path, Mapping]]:
 
 def _pod(pod: Mapping, path: Path, it: _Manifest) -> None:
     _keys(pod, path, it.account)
+    main = pod.get(_MAIN)
+    if isinstance(main, Mapping):
+        _container(main, pod.get("volumes"), it)
     for section in _CONTAINERS:
         containers = pod.get(section)
         for each in containers.nodes if isinstance(containers, Items) else ():
@@ -246,6 +254,10 @@ def _keys(pod: Mapping, path: Path, account: Account) -> None:
     account.aside(*path[:-1], "metadata")
     for name in _POD_ASIDE:
         account.aside(*path, name)
+    for name in _CONTAINER_USED:
+        account.use(*path, _MAIN, name)
+    for name in _CONTAINER_ASIDE:
+        account.aside(*path, _MAIN, name)
     for section in _CONTAINERS:
         containers = pod.get(section)
         for number, _ in enumerate(containers.nodes if isinstance(containers, Items) else ()):

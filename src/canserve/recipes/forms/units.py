@@ -33,7 +33,7 @@ _LISTS = frozenset({"ExecStart", "Environment", "EnvironmentFile", "Volume", "Mo
 _ASIDE = frozenset({
     "Type", "User", "Group", "WorkingDirectory", "Restart", "RestartSec", "TimeoutStartSec", "TimeoutStopSec",
     "StandardOutput", "StandardError", "SyslogIdentifier", "LimitNOFILE", "LimitMEMLOCK", "LimitSTACK", "KillMode",
-    "KillSignal", "Nice", "MemoryMax", "ExecStop", "ExecStopPost", "ExecReload", "ExecStartPost", "PIDFile", "Slice",
+    "KillSignal", "Nice", "MemoryMax", "ExecStartPre", "ExecCondition", "ExecStop", "ExecStopPost", "ExecReload", "ExecStartPost", "PIDFile", "Slice",
     "RemainAfterExit", "PrivateTmp", "ContainerName", "PublishPort", "Network", "AddDevice", "ShmSize", "AutoUpdate",
     "Pull", "SecurityLabelDisable", "UserNS", "Notify", "Label", "StartLimitBurst", "StartLimitIntervalSec",
     "SupplementaryGroups", "UMask", "OOMScoreAdjust", "CPUAffinity", "TasksMax", "Delegate", "NoNewPrivileges",
