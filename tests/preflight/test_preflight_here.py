@@ -135,7 +135,9 @@ def test_a_cable_that_is_pulled_while_they_talk(own: str, two: Cable) -> None:
         subprocess.run(["ip", "-n", two.a, "link", "set", "to-b", "down"], check=True)
         flight, findings = doing.result()
     verdict = findings["collectives-right"]
-    assert verdict["verdict"] == "no" and "stalled in all_reduce" in verdict["because"], verdict
+    # On a busy machine the cable is pulled later: after the collectives two ranks send to each other.
+    stalled = ("stalled in all_reduce", "stalled in pair 0 1")
+    assert verdict["verdict"] == "no" and any(words in verdict["because"] for words in stalled), verdict
     assert findings["ranks-connect"]["verdict"] == "yes"
     assert flight["trials"] and not any(trial["healed"] for trial in flight["trials"])
     assert gone(own)

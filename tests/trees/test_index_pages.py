@@ -98,12 +98,12 @@ def test_pages_of_unknown_form_are_refused(body: bytes, kind: str) -> None:
     "piece", [b"<!--", b"<a ", b"<![CDATA[", b"</", b"<a href='", b"&#", b"<!DOCTYPE [", b"<?"]
 )
 def test_html_that_never_ends_ends(piece: bytes) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     try:
         parse_page(piece * (4_000_000 // len(piece)), "text/html", URL, "eng")
     except PageError as error:
         assert "not a readable index page" in str(error)
-    assert time.monotonic() - start < 15
+    assert time.process_time() - start < 15
 
 
 @settings(max_examples=200, deadline=None)

@@ -101,11 +101,11 @@ def test_a_bomb_is_stopped(tmp_path: Path) -> None:
         packed.write(info.tobuf())
         for _ in range(1500):
             packed.write(bytes(1 << 20))
-    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(TreeError, match="unpacks to more than") as error:
         tree_of(tmp_path, buffer.getvalue())
     assert error.value.missing.cause is Cause.UNREADABLE
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10
 
 

@@ -225,7 +225,7 @@ def test_a_name_that_stands_twice_is_neither_of_both(tmp_path: Path) -> None:
 def test_a_bomb_is_stopped_by_its_own_declaration(tmp_path: Path) -> None:
     """A gigabyte that says it is small, and one that says what it is."""
     bomb = zeros(1 << 30)
-    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for declared in (10, 4 << 20, (1 << 30), 0xFFFFFFF0):
         lie = Lie(b"a.py", bomb, method=8, size=declared, crc=0)
         packed = bytearray(lying_zip([Lie(b"a.py", bomb, method=0)]))
@@ -235,7 +235,7 @@ def test_a_bomb_is_stopped_by_its_own_declaration(tmp_path: Path) -> None:
         struct.pack_into("<H", packed, central + 10, 8)
         struct.pack_into("<I", packed, central + 24, lie.size or 0)
         missing_of(zip_tree(tmp_path, bytes(packed)), "a.py")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 << 10
 
 

@@ -75,9 +75,9 @@ def test_deep_json_is_refused_at_every_depth(depth: int) -> None:
 
 def test_a_hundred_megabytes_are_refused_before_they_are_parsed() -> None:
     data = b'{"a": "' + b"x" * 100_000_000 + b'"}'
-    begin = time.monotonic()
+    begin = time.process_time()
     assert "larger than" in why(data)
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize("filling", [b"[],", b"{},", b"1,", b'"ab",', b'{"a":1},'])

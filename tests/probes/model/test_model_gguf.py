@@ -90,10 +90,10 @@ def test_a_vocabulary_of_megabytes_is_walked_over_in_pieces() -> None:
         asked.append(end - start)
         return data[start:end]
 
-    begin = time.monotonic()
+    begin = time.process_time()
     found = header(piece, len(data))
     assert found.metadata == {"tokenizer.ggml.tokens": Long(200_000), "after": 5}
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
     assert len(asked) < 10
 
 
@@ -141,9 +141,9 @@ def test_broken_headers_say_why(data: bytes, reason: str) -> None:
 def test_many_arrays_inside_arrays_are_refused_in_time() -> None:
     inner = struct.pack("<IQ", 9, 1000) + struct.pack("<IQ", 4, 0) * 1000
     data = gguf([entry("k", 9, struct.pack("<IQ", 9, 1000) + inner * 1000)])
-    begin = time.monotonic()
+    begin = time.process_time()
     assert "arrays inside" in why(data)
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_a_gguf_file_is_a_model(tmp_path: Path) -> None:

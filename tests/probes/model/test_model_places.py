@@ -109,7 +109,7 @@ def test_pipes_and_folders_in_place_of_files_are_not_opened(tmp_path: Path) -> N
     assert "a pipe, not a file" in missing(model.config).why
     assert known(model.generation) is None
     missing(read_model(str(tmp_path / "model" / "config.json")).config)
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 30
 
 
 def test_a_pipe_put_in_place_of_a_listed_file_is_not_waited_for(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_pipe_put_in_place_of_a_listed_file_is_not_waited_for(tmp_path: Path) 
     begin = time.monotonic()
     with pytest.raises(TreeError, match="a pipe, not a file"):
         Folder(tmp_path, "m").read("config.json", 0, 10)
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 30
 
 
 NOBODY = 65534
