@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 
 from canserve.api import promised
-from canserve.api.ranks_told import ranks_told
+from canserve.api.ranks_told import ended_since, ranks_told
 from canserve.api.running import Sought, one_of
+from canserve.api.verifying import VerifyWishes
+from canserve.api.verifying_runs import verify_run
 from canserve.facts import Known, Missing
 from canserve.store.journal import journal
 from canserve.subjects.inquiry import RankNow
+from canserve.verdict import No
 from canserve.verify.ledger import Ledger
 from loopback import free_port
 from made_plans import saved, server
@@ -158,4 +161,12 @@ def test_ranks_are_looked_at_while_it_is_asked(ana: Ana) -> None:
         assert (rank.who, rank.machine, rank.phase) == ("rank 0", "local", "rank 0: ready")
         os.kill(int(Path(found.running[0].name, "pid").read_text()), signal.SIGKILL)
         assert seen(alive=False).state == "killed"
+    assert [one.state for one in ended_since(found)] == ["killed"]
+    # Whoever judges it knows, although it lived when the questions began.
+    report = verify_run(found, VerifyWishes(quick=True, seconds=5.0))
+    alive = next(one for one in report.findings if one.check == "every-rank-alive")
+    assert (
+        isinstance(alive.verdict, No)
+        and "process 0 on local killed, while it was asked" in alive.verdict.because
+    )
     assert "ranks" not in {thread.name for thread in threading.enumerate()}

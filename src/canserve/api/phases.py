@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from canserve.api.diagnosing import shipped_matcher
 from canserve.api.running import Found
@@ -13,9 +13,9 @@ Phases = Mapping[str, Mapping[int, tuple[str, ...]]]
 """By run and process: ``rank 0: ready``."""
 
 
-def phases_of(found: Sequence[Found]) -> Phases:
+def phases_of(found: Sequence[Found], stop: Callable[[], bool] | None = None) -> Phases:
     """Of every deployment whose engine is known. Only looks; a log that cannot be read tells nothing."""
-    return {one.run: phases(one.nodes, tuple(_sources(one)), shipped_matcher()) for one in found}
+    return {one.run: phases(one.nodes, tuple(_sources(one)), shipped_matcher(), stop) for one in found}
 
 
 def _sources(it: Found) -> Iterator[Source]:

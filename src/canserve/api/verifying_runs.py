@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from canserve.api import SpecError
 from canserve.api.promised import from_kept
-from canserve.api.ranks_told import ranks_told
+from canserve.api.ranks_told import ended_since, ranks_told
 from canserve.api.running import Found
-from canserve.api.verifying import VerifyReport, VerifyWishes, verify_endpoint
+from canserve.api.verifying import VerifyReport, VerifyWishes, judged, verify_endpoint
 from canserve.facts import Cause, Evidence, Fact, Known, Missing
 from canserve.probes.live import routes
 from canserve.run.serving_at import Place, found_at
@@ -32,7 +32,25 @@ def verify_run(found: Found, wishes: VerifyWishes) -> VerifyReport:
         # A plan that states no speed is nothing to compare with: the check does not apply.
         expected = promise if isinstance(promise, Known) else None
     with _endpoint(found, place, wishes) as endpoint, ranks_told(found, wishes.ledger):
-        return verify_endpoint(endpoint, wishes, expected, _ended(found))
+        report = verify_endpoint(endpoint, wishes, expected, _ended(found))
+    tell("looking at its processes once more")
+    return _with_later_ends(report, found)
+
+
+def _with_later_ends(report: VerifyReport, found: Found) -> VerifyReport:
+    """The same, judged anew where a process came to its end while the questions were asked."""
+    later = ended_since(found)
+    if not later:
+        return report
+    before = report.served.ended
+    looks = tuple(Evidence(one.machine, f"process {one.process} of {found.run}", one.state) for one in later)
+    ends = tuple(f"process {one.process} on {one.machine} {one.state}, while it was asked" for one in later)
+    known = (
+        Known((*before.value, *ends), (*before.evidence, *looks))
+        if isinstance(before, Known)
+        else Known(ends, looks)
+    )
+    return replace(judged(replace(report.served, ended=known)), notes=report.notes)
 
 
 def _place(found: Found) -> Place:

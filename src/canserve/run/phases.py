@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from canserve.commands import watching
@@ -34,9 +34,15 @@ class Source:
 
 
 def phases(
-    nodes: Sequence[Node], sources: Sequence[Source], matcher: Matcher
+    nodes: Sequence[Node],
+    sources: Sequence[Source],
+    matcher: Matcher,
+    stop: Callable[[], bool] | None = None,
 ) -> Mapping[int, tuple[str, ...]]:
-    """By process, in words: ``rank 0: weights 3 of 14``; a process whose log tells nothing is left out."""
+    """By process, in words: ``rank 0: weights 3 of 14``; a process whose log tells nothing is left out.
+
+    ``stop``: breaks a look off that is under way.
+    """
     named = {node.name: node for node in nodes}
     machines = [name for name in dict.fromkeys(each.running.machine for each in sources) if name in named]
 
@@ -45,7 +51,7 @@ def phases(
         sections = tuple(
             Section(f"log_{each.running.process}", _script(each), BEGIN + END + 2) for each in mine
         )
-        found = asked(named[name], named, sections, Way(), Limits(whole=30)) if sections else None
+        found = asked(named[name], named, sections, Way(), Limits(whole=30, stop=stop)) if sections else None
         told = {}
         for each in mine if found is not None else ():
             answer = found.section(f"log_{each.running.process}") if found is not None else None
