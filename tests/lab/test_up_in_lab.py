@@ -324,7 +324,7 @@ def test_what_fails_is_gone_before_what_only_the_head_holds_is_carried_and_serve
     assert (code, one["state"], one["endpoint"], one["listens"]) == (0, "running", "head:8123", True)
     assert [each["ranks"] for each in one["processes"]] == ["0", "1"]
     for host in clean.hosts:  # every machine names him now
-        whose = host.run("readlink", "/var/tmp/canserve/processor.lock").stdout
+        whose = host.run("readlink", "/var/tmp/canserve/accelerator-0.lock").stdout
         assert whose.startswith(f"{up['run']} docker ben@"), whose
     assert ben.ask("down", up["run"])[1] == 0
 
