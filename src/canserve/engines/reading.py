@@ -23,7 +23,21 @@ class ReadingError(Exception):
         self.missing = missing
 
 
-class BuildReading:
+class Citing:
+    """How a look at a build's files is cited."""
+
+    sources: Sources
+
+    def seen(self, at: Site, saw: str) -> Evidence:
+        """Evidence for a look at a place of this build."""
+        return self.sources.seen(at.file, saw, at.line or None)
+
+    def unknown(self, path: str, what: str) -> ReadingError:
+        """It stands where it should, in a form that is not understood."""
+        return ReadingError(self.sources.unknown_form(path, what))
+
+
+class BuildReading(Citing):
     """What the readers of an engine work with; its methods raise ReadingError."""
 
     def __init__(self, sources: Sources, want: Want, constants: Constants) -> None:
@@ -67,14 +81,6 @@ class BuildReading:
         return fact.value
 
     # -- answers
-
-    def seen(self, at: Site, saw: str) -> Evidence:
-        """Evidence for a look at a place of this build."""
-        return self.sources.seen(at.file, saw, at.line or None)
-
-    def unknown(self, path: str, what: str) -> ReadingError:
-        """It stands where it should, in a form that is not understood."""
-        return ReadingError(self.sources.unknown_form(path, what))
 
     def unavailable(self, why: str, ask: str, path: str) -> ReadingError:
         """This build leaves it to something outside of itself, or does not say."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from canserve.engines.cpp.text import Code, CppError, read
+from canserve.engines.reading import Citing, ReadingError
+from canserve.engines.reading import attempt as attempted
 from canserve.engines.sources import Sources
-from canserve.facts import Cause, Evidence, Fact, Known, Missing
+from canserve.facts import Cause, Fact, Known, Missing
 from canserve.subjects.build import Site
 
 T = TypeVar("T")
@@ -20,15 +22,7 @@ MARKS = ("src/llama-arch.cpp", "src/llama.cpp", "llama.cpp")
 """Files that only the source tree has; until June 2024 everything was in one at its top."""
 
 
-class ReadingError(Exception):
-    """A fact that cannot be had from this build; ``missing`` says why."""
-
-    def __init__(self, missing: Missing) -> None:
-        super().__init__(missing.why)
-        self.missing = missing
-
-
-class Reading:
+class Reading(Citing):
     """What every reader of this engine works with; its methods raise ReadingError."""
 
     def __init__(self, sources: Sources, version: str = "X") -> None:
@@ -86,14 +80,6 @@ class Reading:
         """A fact with the places in the build that gave it."""
         return Known(value, tuple(self.seen(at, saw) for at in places))
 
-    def seen(self, at: Site, saw: str) -> Evidence:
-        """Evidence for a look at a place of this build."""
-        return self.sources.seen(at.file, saw, at.line or None)
-
-    def unknown(self, path: str, what: str) -> ReadingError:
-        """It stands where it should, in a form that is not understood."""
-        return ReadingError(self.sources.unknown_form(path, what))
-
     def missing_tree(self) -> Missing:
         """Installed from a wheel (there are only libraries then), or a release that lacks its submodule."""
         path = f"{CARRIED}/{MARKS[0]}"
@@ -117,10 +103,6 @@ def root(sources: Sources) -> str | None:
 def attempt(read_fact: Callable[[Reading], Fact[T]], reading: Reading) -> Fact[T]:
     """The fact, or why it is missing."""
     try:
-        return read_fact(reading)
-    except ReadingError as error:
-        return error.missing
+        return attempted(read_fact, reading)
     except CppError as error:
         return Missing(Cause.UNREADABLE, f"not readable as C++: {error}")
-    except RecursionError:
-        return Missing(Cause.UNREADABLE, "the sources are nested too deeply to be followed")
