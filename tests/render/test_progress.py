@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from canserve.render.progress import furthest, live_lines, ranks_output
+import pytest
+from rich.cells import cell_len
+
+from canserve.render.progress import fitted, furthest, live_lines, ranks_output
 from canserve.subjects.progress import Count, Outlook, Stage
 
 
@@ -58,3 +61,11 @@ def test_many_ranks_are_counted() -> None:
 def test_a_report_has_every_phase_and_its_time() -> None:
     (one,) = ranks_output((stage(0),))
     assert [(each.phase, each.at_s) for each in one.phases] == [("loading", 3.0)] and one.says == "weights"
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "中国的首都" * 60, "é" * 300, "short", "中" * 40])
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_line_takes_one_row_however_wide_its_letters_are(text: str, width: int) -> None:
+    shown = fitted(text, width)
+    assert cell_len(shown) < width and text.startswith(shown)
+    assert shown == text or cell_len(shown) >= width - 2
