@@ -73,6 +73,8 @@ def test_builds_engines_and_forms() -> None:
     assert "0.17.1" in plain("canserve check m --build vllm==0.17")
     assert plain("canserve check m --build 'vllm==0.17.1", breaks=" ") == ["vllm==0.17.1"]
     assert plain("canserve matrix --engine sg") == ["sglang"]
+    assert "Qwen3NextForCausalLM" in plain("canserve since GptOssForCausalLM Qwen3N")
+    assert plain("canserve verify u --model Qwen") == [], "a server's own names are not known"
     assert plain("canserve index update ll") == ["llama.cpp"]
     assert plain("canserve export p --to ") == list(FORMS)
     assert "html" in plain("canserve check m --format ") and plain("canserve check m --format=ht") == ["html"]

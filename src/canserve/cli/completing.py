@@ -102,6 +102,17 @@ def _engines(incomplete: str, command: str) -> Iterator[Item]:
     yield from _items(NAMES)
 
 
+def _architectures(incomplete: str, command: str) -> Iterator[Item]:
+    """Classes that any release of any engine lists."""
+    from canserve.engines import NAMES
+    from canserve.index import release_history
+
+    if command == "since":
+        past = release_history()
+        found = {name for engine in NAMES for name in past.names(engine) if name.startswith(incomplete)}
+        yield from _items(sorted(found))
+
+
 def _runs(incomplete: str, command: str) -> Iterator[Item]:
     """Those of the journal, the latest first; only those that may be there still where that is what is asked for."""
     from canserve.store.journal import FILE, JournalError, default_folder, journal
@@ -132,6 +143,7 @@ SOURCES: Mapping[str, Callable[[str, str], Iterator[Item]]] = {
     "PROJECT": _engines,
     "MACHINE": _machines,
     "BUILD": _builds,
+    "NAME": _architectures,
 }
 """By the word in a metavar."""
 
