@@ -22,7 +22,26 @@ YAML = (".yaml", ".json")
 
 READ: dict[str, tuple[str | None, str | None, str | None]] = {
     # file: engine, model, image
+    "apptainer.sh": ("vllm", "Qwen/Qwen3-14B", "vllm/vllm-openai:v0.17.1"),
     "cluster.env": (None, None, None),
+    "compose-llama-variables.yaml": (
+        "llama.cpp", "ggml-org/gemma-3-12b-it-GGUF", "ghcr.io/ggml-org/llama.cpp:server-cuda"
+    ),
+    "docker-run-powershell.txt": ("vllm", "Qwen/Qwen3-4B", "vllm/vllm-openai:v0.17.1"),
+    "dstack.yaml": ("sglang", "Qwen/Qwen3-30B-A3B", "lmsysorg/sglang:v0.5.9"),
+    "dynamo.yaml": ("vllm", "Qwen/Qwen3-32B", "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"),
+    "heredoc-options.sh": ("vllm", "openai/gpt-oss-20b", None),
+    "isvc-runtime.yaml": ("vllm", "Qwen/Qwen3-4B", "vllm/vllm-openai:v0.17.1"),
+    "llama-swap.yaml": ("llama.cpp", "unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF:Q4_K_M", None),
+    "rayservice.yaml": ("vllm", "Qwen/Qwen3-8B", "rayproject/ray-llm:2.55.0-py311-cu128"),
+    "sky.yaml": ("vllm", "Qwen/Qwen3-235B-A22B-FP8", "vllm/vllm-openai:v0.17.1"),
+    "slurm-container.sh": ("vllm", "/models/Qwen3-8B", "nvcr.io/nvidia/vllm:25.11-py3"),
+    "slurm-srun.sh": ("vllm", "meta-llama/Llama-3.3-70B-Instruct", None),
+    "stack-values.yaml": ("vllm", "Qwen/Qwen3-8B", "vllm/vllm-openai:v0.17.1"),
+    "tmux.sh": ("vllm", "Qwen/Qwen3-32B", None),
+    "uvx.txt": ("vllm", "Qwen/Qwen3-1.7B", None),
+    "vllm-positional-last.txt": ("vllm", "Qwen/Qwen3-8B", None),
+    "vllm.Dockerfile": ("vllm", "Qwen/Qwen3-8B", "vllm/vllm-openai:v0.17.1"),
     "compose-anchors.yaml": ("vllm", "Qwen/Qwen3-8B", "vllm/vllm-openai:v0.17.1"),
     "compose-bash.yaml": ("vllm", "Qwen/Qwen3-14B", "nvcr.io/nvidia/vllm:25.11-py3"),
     "compose-build.yaml": ("vllm", "Qwen/Qwen3-4B", None),
@@ -101,6 +120,17 @@ READ: dict[str, tuple[str | None, str | None, str | None]] = {
 }  # fmt: skip
 
 FLAGS: dict[str, str] = {
+    "compose-llama-variables.yaml": "--ctx-size 16384 --n-gpu-layers 99",
+    "dynamo.yaml": "--tensor-parallel-size 2",
+    "heredoc-options.sh": "--max-model-len 16384 --config serve.yaml --port 9000",
+    "isvc-runtime.yaml": "--served-model-name=small --port=8080 --max-model-len=16384",
+    "llama-swap.yaml": "--port ${PORT} -c 32768",
+    "sky.yaml": "--tensor-parallel-size $SKYPILOT_NUM_GPUS_PER_NODE --max-model-len 32768",
+    "slurm-srun.sh": "--tensor-parallel-size 8 --pipeline-parallel-size ${SLURM_NNODES}",
+    "stack-values.yaml": "--enable-prefix-caching --max-model-len 8192 --tensor-parallel-size 2 "
+    "--gpu-memory-utilization 0.85",
+    "vllm-positional-last.txt": "--host 0.0.0.0 --port 8000 --enable-auto-tool-choice --tool-call-parser hermes",
+    "vllm.Dockerfile": "--chat-template /template.jinja --max-model-len 8192",
     "compose-serve.yaml": "--host 0.0.0.0 --max-model-len 32768",
     "compose-run.sh": """--max-model-len 4096 --compilation-config '{
     "cudagraph_mode": "FULL_DECODE_ONLY"

@@ -336,3 +336,65 @@ def test_what_could_not_be_read_is_missing_with_its_cause() -> None:
     missing = Missing(Cause.UNAVAILABLE, "it cannot be read: Permission denied")
     recipe = read_recipe("vllm serve a/b --config s.yaml", "-", Beside(files={"s.yaml": missing}))
     assert recipe.files[0].found == missing and recipe.files[0].decides
+
+
+@pytest.mark.parametrize("write", ["cat > s.yaml <<EOF", "cat <<'EOF' >s.yaml", "tee ./s.yaml <<-EOF"])
+def test_a_file_that_is_written_in_place_is_read_from_there(write: str) -> None:
+    recipe = read("-", f"{write}\nmodel: a/b\nmax-model-len: 4096\nEOF\nvllm serve --config ./s.yaml\n")
+    assert str(recipe.model) == "a/b" and recipe.flags[:2] == ("--max-model-len", "4096")
+    assert not recipe.files
+    broken = read("-", f"{write}\n- model: [\nEOF\nvllm serve a/b --config s.yaml\n")
+    assert [one.line for one in broken.refused] == [4]
+
+
+def test_variables_that_an_engine_takes_for_options() -> None:
+    run = (
+        "docker run -e LLAMA_ARG_MODEL=/m/x.gguf -e LLAMA_ARG_CTX_SIZE=4096 ghcr.io/ggml-org/llama.cpp:server"
+    )
+    recipe = read("-", run)
+    assert (recipe.engine, str(recipe.model), recipe.flags) == (
+        "llama.cpp",
+        "/m/x.gguf",
+        ("--ctx-size", "4096"),
+    )
+    own = read("-", f"{run} -c 8192 -m /m/y.gguf")
+    assert str(own.model) == "/m/y.gguf" and own.flags == ("--ctx-size", "4096", "-c", "8192")
+
+
+def test_words_of_an_unknown_variable_may_be_any_flags() -> None:
+    recipe = read("-", "vllm serve a/b --port 8000 $EXTRA")
+    assert [(one.where, one.decides) for one in recipe.open] == [("the command", True)]
+    assert [one.decides for one in read("-", "vllm serve a/b --port $PORT").open] == [False]
+
+
+WRAPPED = {
+    "srun -N 2 -w x --gres=gpu:8 vllm serve a/b": None,
+    "srun --container-image=nvcr.io#nvidia/vllm:1 vllm serve a/b": "nvcr.io/nvidia/vllm:1",
+    "apptainer exec --nv -B /a:/b docker://vllm/vllm-openai:v1 vllm serve a/b": "vllm/vllm-openai:v1",
+    "mpirun -n 2 --allow-run-as-root vllm serve a/b": None,
+    "tmux new -d -s x 'vllm serve a/b'": None,
+    "screen -dmS x bash -c 'vllm serve a/b'": None,
+    "./launch-cluster.sh -n 1,2 --solo exec vllm serve a/b": None,
+    "pixi run vllm serve a/b": None,
+    "python3 -m vllm.entrypoints.cli.main serve a/b": None,
+    "docker run ^\n --gpus all ^\n vllm/vllm-openai:v1 ^\n --model a/b": "vllm/vllm-openai:v1",
+}
+
+
+@pytest.mark.parametrize("text", WRAPPED)
+def test_what_stands_around_a_server(text: str) -> None:
+    recipe = read("-", text.replace("\\n", "\n"))
+    assert (recipe.engine, str(recipe.model)) == ("vllm", "a/b")
+    assert (recipe.image and recipe.image.value) == WRAPPED[text]
+
+
+def test_an_image_of_another_server_is_not_taken() -> None:
+    recipe = read("-", "vllm serve a/b\ndocker run vllm/vllm-openai:v1 --model c/d\n")
+    assert str(recipe.model) == "a/b" and recipe.image is None
+
+
+def test_a_prompt_is_one_only_where_a_command_begins() -> None:
+    recipe = read("-", "$ vllm serve m '\n$ x'\nuser@host:~$ sglang serve a/b\n")
+    assert (
+        recipe.commands[0].words == ("vllm", "serve", "m", "\n$ x") and recipe.commands[1].engine == "sglang"
+    )

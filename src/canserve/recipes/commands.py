@@ -116,7 +116,8 @@ def _server(words: Sequence[Said], found: Serving, around: Around, draft: Draft)
         file = replace(file, path=normpath(file.path)) if normpath(file.path) in place.inline else file
         text = draft.files.text(file, place)
         if text is not None:
-            given = config_of(text, replace(file, path=place.path(file.path) or file.path), draft)
+            named = replace(file, path=place.path(file.path) or file.path)
+            given = config_of(text, named, draft, file.path in place.inline)
             model, args = model or given.model, (*given.args, *args)
     filed = _by_variables(found.engine, around.environment)
     if filed:

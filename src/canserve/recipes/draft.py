@@ -134,13 +134,14 @@ def finished(draft: Draft, part: str | None) -> Recipe:
             draft.model
         )  # where it lies in the container is of no concern: the recipe says which one it is
     environment = {**draft.environment, **command.environment}
+    others = any(each.engine is not None and each.image is not None for each in draft.commands)
     recipe = Recipe(
         name=draft.name,
         form=draft.form,
         engine=command.engine or draft.engine,
         model=model,
         revision=draft.revision,
-        image=command.image or draft.image,
+        image=command.image or (None if others else draft.image),
         held=draft.held,
         requirement=draft.requirement,
         args=command.args,

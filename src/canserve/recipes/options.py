@@ -61,12 +61,17 @@ def _said(node: Scalar) -> Said:
     return Said(node.text, node.line, node.at)
 
 
-def config_of(text: str, wanted: Further, draft: Draft) -> Given:
-    """What a file that ``--config`` names gives; nothing where it cannot be understood, which the file's state says."""
+def config_of(text: str, wanted: Further, draft: Draft, inline: bool) -> Given:
+    """What a file that ``--config`` names gives; nothing where it cannot be understood, which the file's state says.
+
+    ``inline``: its text stands in the recipe, whose keys hold it.
+    """
     tree = further_tree(text, wanted, draft.files)
     if tree is None:
+        if inline and text.strip():
+            draft.refuse(wanted.path, wanted.line, "its text is no document with keys")
         return Given()
-    for path, value, line in leaves(tree):
+    for path, value, line in () if inline else leaves(tree):
         draft.key(f"{wanted.path}: {shown(path)}", value, line, "used")
     there = moved(tree, wanted.line, wanted.path)
     assert isinstance(there, Mapping)

@@ -12,11 +12,14 @@ from canserve.recipes.commands import Around, script
 from canserve.recipes.draft import Draft, finished
 from canserve.recipes.forms import (
     compose,
+    dockerfile,
     kubernetes,
     model_pages,
     options_file,
     ray_serve,
     sparkrun,
+    stack_values,
+    tasks,
     units,
     variables_file,
 )
@@ -75,6 +78,8 @@ def _read(text: str, name: str, part: str | None, draft: Draft) -> None:
         text = _commands_of(text)
     if lower.endswith(_UNIT_NAMES) or units.is_unit(text):
         units.read(text, draft)
+    elif dockerfile.is_dockerfile(text):
+        dockerfile.read(text, draft)
     elif lower.endswith(_YAML_NAMES) or _KEY.match(_first_line(text)):
         _document(text, part, draft)
     elif lower.endswith(".env") or variables_file.is_variables(text):
@@ -101,6 +106,10 @@ def _document(text: str, part: str | None, draft: Draft) -> None:
         compose.read(tree, draft)
     elif ray_serve.is_applications(tree):
         ray_serve.read_file(tree, draft)
+    elif stack_values.is_values(tree):
+        stack_values.read(tree, draft)
+    elif tasks.form_of(tree) is not None:
+        tasks.read(tree, draft)
     elif model_pages.is_model_page(tree):
         model_pages.read(tree, draft, part)
     elif sparkrun.is_sparkrun(tree):
