@@ -111,8 +111,6 @@ def _more(names: tuple[str, ...]) -> str:
 
 def _outside(it: ModelRead, placed: Placed) -> No | None:
     """A link that is whole on the machine leads nowhere in a container that was not given its target."""
-    if it.program == PROCESS:
-        return None
     for path, text in placed.links:
         inside = _inside(path, it.mounts)
         if inside is None:
