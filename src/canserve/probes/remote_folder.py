@@ -6,33 +6,36 @@ Nothing is written or started there but tar and the program that passes its outp
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib import resources
 
 from canserve.commands import folders
 from canserve.facts import Cause, Evidence, Missing
 from canserve.probes.container.areas import Area, further_areas, keep
 from canserve.probes.container.naming import Held, RemoteFolder
+from canserve.probes.container.skimming import (
+    MAX_OUTPUT,
+    NO_PYTHON,
+    ROOM,
+    ROUNDS,
+    SECONDS,
+    Gathered,
+    contents,
+    limits,
+    python_needed,
+    skim,
+)
 from canserve.probes.container.way import Way
 from canserve.transport.frames import Answer, Section
-from canserve.transport.reach import Limits, Look
+from canserve.transport.reach import Look
 from canserve.trees.container import records
-from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
+from canserve.trees.image.layer import MAX_KEPT_FILE
 from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
 from canserve.trees.names import printable, unavailable, unreached
 from canserve.trees.tree import TreeError
 
-MAX_OUTPUT = 400 << 20
-"""Bytes of one look, packed."""
-ROOM = 384 << 20
-"""Bytes of kept files."""
 MOST = 64 << 30
 """Bytes of an environment that are passed over."""
-SECONDS = 100
-ROUNDS = 3
-_NO_PYTHON = 3
 
 
 def open_remote_folder(it: RemoteFolder, packages: frozenset[str], way: Way) -> ImageTree | Missing:
@@ -58,9 +61,7 @@ class _Reader:
         self._packages = packages
         self._way = way
         self._subject = printable(it.subject)
-        self._nodes: dict[str, Node] = {}
-        self._packed: dict[str, bytes] = {}
-        self._holes: list[tuple[str, str]] = []
+        self._got = Gathered()
         self._read: set[str] = set()
 
     def open(self) -> ImageTree:
@@ -71,10 +72,10 @@ class _Reader:
             found = self._skim(todo, keep(self._packages), MAX_KEPT_FILE)
             self._take(todo, found, first=number == 0)
             seen |= {area.path for area in todo}
-            todo = further_areas(self._layer(), seen, self._packages)
+            todo = further_areas(self._got.layer(), seen, self._packages)
             if not todo:
                 break
-        tree = ImageTree(self._it.subject, f"folder on {self._it.machine}", [self._layer()], self._fetch)
+        tree = ImageTree(self._it.subject, f"folder on {self._it.machine}", [self._got.layer()], self._fetch)
         why = f"only {self._it.path} was read, and what it leads to"
         beside = unreached(self._subject, "", why, "name the folder that holds it")
         tree.unread = Unread(beside, frozenset(self._read))
@@ -91,22 +92,17 @@ class _Reader:
             if absent or (ended is not None and ended.whole):
                 self._read.add(area.path)
             else:
-                self._holes.append((area.path, ended.why if ended is not None else records.UNREAD))
-        for path, node in found.layer.nodes.items():
-            if node.kind != FOLDER or path not in self._nodes:
-                self._nodes[path] = node
-        self._packed.update(found.layer.packed)
-        self._holes += found.layer.holes
+                self._got.holes.append((area.path, ended.why if ended is not None else records.UNREAD))
+        self._got.add(found.layer)
 
     def _skim(self, areas: Sequence[Area], kept: str, largest: int) -> records.Skimmed:
         held = Held(self._it.subject, "folder", self._it.path, (), self._it.machine)
         section = Section("files", _script(areas, kept, largest), MAX_OUTPUT)
-        limits = Limits(whole=SECONDS + 30.0, output=MAX_OUTPUT + (1 << 20))
-        look = self._way.look(held, [section], limits)
+        look = self._way.look(held, [section], limits(SECONDS))
         answer = look.section("files")
         if isinstance(answer, Missing):
             raise TreeError(answer)
-        if answer.status == _NO_PYTHON:
+        if answer.status == NO_PYTHON:
             why = f"{self._it.machine} has no Python 3.7 or later, which thins out there what is read"
             raise TreeError(self._refused(look, Cause.UNREACHED, why))
         if not answer.out:
@@ -122,9 +118,6 @@ class _Reader:
         ask = f"run canserve there, or copy the folder here: scp -r {shlex.quote(self._it.subject)} ."
         return Missing(cause, printable(f"{self._subject}: {why}", 400), (seen,), printable(ask))
 
-    def _layer(self) -> Layer:
-        return Layer(self._nodes, holes=tuple(self._holes), packed=self._packed)
-
     def _fetch(self, number: int, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
         """Files that were not kept, whole."""
         del number
@@ -132,8 +125,7 @@ class _Reader:
             found = self._skim([Area(path, MAX_READ) for path in paths], "", MAX_READ).layer
         except TreeError as error:
             return dict.fromkeys(paths, error.missing)
-        lost = unreached(self._subject, "", "a file that could not be read any more", "look again")
-        return {path: content if (content := found.content(path)) is not None else lost for path in paths}
+        return contents(found, paths, self._subject)
 
 
 def _script(areas: Sequence[Area], kept: str, largest: int) -> str:
@@ -145,11 +137,7 @@ def _script(areas: Sequence[Area], kept: str, largest: int) -> str:
         "seconds": SECONDS,
         "width": 2,
     }
-    source = resources.files("canserve.trees.container").joinpath("skim.py").read_text("utf-8")
-    return (
-        "command -v python3 >/dev/null 2>&1 && python3 -c 'import sys; sys.exit(sys.version_info < (3, 7))'"
-        f" || exit {_NO_PYTHON}\npython3 -I -c {shlex.quote(source)} {shlex.quote(json.dumps(plan))}"
-    )
+    return f"{python_needed('python3')}\n{skim('python3', plan)}"
 
 
 def _complaint(answer: Answer) -> str:

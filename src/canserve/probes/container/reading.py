@@ -7,7 +7,6 @@ started, and taken away again by the same script, whatever becomes of it.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 import shlex
@@ -15,7 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from typing import Any
 
 from canserve.commands import containers
@@ -35,20 +33,27 @@ from canserve.probes.container.areas import (
 from canserve.probes.container.asking import Described, described, sections
 from canserve.probes.container.large import visitor
 from canserve.probes.container.naming import LOCAL, Held
+from canserve.probes.container.skimming import (
+    MAX_OUTPUT,
+    NO_PYTHON,
+    ROOM,
+    ROUNDS,
+    SECONDS,
+    Gathered,
+    contents,
+    limits,
+    python_needed,
+    skim,
+)
 from canserve.probes.container.way import Way
 from canserve.transport.frames import Answer, Section
 from canserve.transport.reach import Limits, Look
 from canserve.trees.container import records, state
-from canserve.trees.image.layer import FOLDER, MAX_KEPT_FILE, Layer, Node
+from canserve.trees.image.layer import MAX_KEPT_FILE, Layer
 from canserve.trees.image.overlay import MAX_READ, ImageTree, Unread
 from canserve.trees.names import printable, unreached
 from canserve.trees.tree import TreeError
 
-MAX_OUTPUT = 400 << 20
-"""Bytes of one script's output, packed."""
-ROOM = 384 << 20
-"""Bytes of kept files."""
-SECONDS = 100
 WHOLE_SECONDS = 240
 """For all files of a container, where its Python folders hold no engine."""
 MOST = 256 << 30
@@ -56,8 +61,7 @@ MOST = 256 << 30
 MOUNT = 512 << 20
 """Bytes of a mounted folder that are passed over; what holds more is no source tree."""
 WIDTH = 4
-ROUNDS = 3
-_NO_PYTHON, _NOT_CREATED = 3, 5
+_NOT_CREATED = 5
 _ABSENT = re.compile(
     r"could not find the file|could not be found on container|not a directory|lstat .*: no such file",
     re.IGNORECASE,
@@ -121,9 +125,7 @@ class _Reader:
         self._sought = sought
         self._packages = sought.packages
         self._way = way
-        self._nodes: dict[str, Node] = {}
-        self._packed: dict[str, bytes] = {}
-        self._holes: list[tuple[str, str]] = []
+        self._got = Gathered()
         self._read: set[str] = set()
         self._cut: list[str] = []
         """Areas that were not read to their end."""
@@ -141,7 +143,7 @@ class _Reader:
             self._keep()
         else:
             self._read, layer = set(kept.read), kept.layer
-            self._nodes, self._packed, self._holes = dict(layer.nodes), dict(layer.packed), list(layer.holes)
+            self._got = Gathered(dict(layer.nodes), dict(layer.packed), list(layer.holes))
         tree, notes = self._tree(), tuple(self._notes())
         return Opened(tree, self._told, notes)
 
@@ -177,7 +179,7 @@ class _Reader:
     def _keep(self) -> None:
         if self._cut:
             return
-        key, kept = self._key(self._sought), state.Kept(frozenset(self._read), self._layer())
+        key, kept = self._key(self._sought), state.Kept(frozenset(self._read), self._got.layer())
         self._way.recent[key] = kept
         if self._it.kind == "container":
             lent = changes.Lent(kept, self._it, self._told)
@@ -208,8 +210,8 @@ class _Reader:
             if not todo:
                 break
             self._take(todo, SECONDS)
-            todo = further_areas(self._layer(), {*self._read, *self._cut}, self._packages)
-        if not holds(self._layer(), self._sought.engines):
+            todo = further_areas(self._got.layer(), {*self._read, *self._cut}, self._packages)
+        if not holds(self._got.layer(), self._sought.engines):
             self._way.tell(
                 f"no engine in the Python folders of {self._it.subject}: passing over all its files"
             )
@@ -222,7 +224,7 @@ class _Reader:
             self._take([Area(path, MOUNT) for path in outermost(mounts)[:16]], SECONDS)
         for path in mounts:
             if not within(path, self._read - {""}):
-                self._holes.append((path, "a mounted folder that was not read to its end"))
+                self._got.holes.append((path, "a mounted folder that was not read to its end"))
 
     def _take(self, areas: Sequence[Area], seconds: int) -> None:
         """Read these areas. Raises TreeError where the engine gave none of them."""
@@ -233,21 +235,15 @@ class _Reader:
                 self._read.add(area.path)
             else:
                 self._cut.append(area.path)
-                self._holes.append((area.path, ended.why if ended is not None else records.UNREAD))
-        for path, node in skimmed.layer.nodes.items():
-            if node.kind != FOLDER or path not in self._nodes:
-                self._nodes[path] = node
-        self._packed.update(skimmed.layer.packed)
-        self._holes += skimmed.layer.holes
+                self._got.holes.append((area.path, ended.why if ended is not None else records.UNREAD))
+        self._got.add(skimmed.layer)
 
     def _skim(self, areas: Sequence[Area], seconds: int, kept: str, largest: int) -> records.Skimmed:
         name = f"canserve-{secrets.token_hex(8)}" if self._it.kind == "image" else self._it.name
         section = Section("files", self._script(areas, seconds, (kept, largest), name), MAX_OUTPUT)
         look = None
         try:
-            look = self._way.look(
-                self._it, [section], Limits(whole=seconds + 30.0, output=MAX_OUTPUT + (1 << 20))
-            )
+            look = self._way.look(self._it, [section], limits(seconds))
         finally:
             # The script removes what it created; where it was ended from here it could not.
             if self._it.kind == "image" and (look is None or look.trouble is not None):
@@ -255,7 +251,7 @@ class _Reader:
         answer = look.section("files")
         if isinstance(answer, Missing):
             raise TreeError(answer)
-        if answer.status in {_NO_PYTHON, _NOT_CREATED} or not answer.out:
+        if answer.status in {NO_PYTHON, _NOT_CREATED} or not answer.out:
             raise TreeError(self._refused(answer, look))
         skimmed = records.read(answer.out)
         gone_midway = next((e.error for e in skimmed.areas.values() if _GONE.search(e.error)), None)
@@ -296,12 +292,8 @@ class _Reader:
             "seconds": seconds,
             "width": WIDTH,
         }
-        source = resources.files("canserve.trees.container").joinpath("skim.py").read_text("utf-8")
         python = shlex.quote(sys.executable) if self._it.machine == LOCAL else "python3"
-        lines = [
-            f"command -v {python} >/dev/null 2>&1 && {python} -c 'import sys; sys.exit(sys.version_info < (3, 7))'"
-            f" || exit {_NO_PYTHON}"
-        ]
+        lines = [python_needed(python)]
         if self._it.kind == "image":
             made = containers.create(program, self._told.image, name)
             gone = shlex.join(containers.remove(program, name))
@@ -310,11 +302,11 @@ class _Reader:
                 "trap 'exit 1' HUP INT TERM PIPE",
                 f"within 30 {shlex.join(made)} >/dev/null || exit {_NOT_CREATED}",
             ]
-        lines.append(f"{python} -I -c {shlex.quote(source)} {shlex.quote(json.dumps(plan))}")
+        lines.append(skim(python, plan))
         return "\n".join(lines)
 
     def _refused(self, answer: Answer, look: Look) -> Missing:
-        if answer.status == _NO_PYTHON:
+        if answer.status == NO_PYTHON:
             why = (
                 f"{self._it.machine} has no Python 3.7 or later, which thins out there what its engine writes"
             )
@@ -336,11 +328,8 @@ class _Reader:
             printable(self._it.subject), look.how, printable(saw, 300), whole=False, when=look.when
         )
 
-    def _layer(self) -> Layer:
-        return Layer(self._nodes, holes=tuple(self._holes), packed=self._packed)
-
     def _tree(self) -> ImageTree:
-        tree = ImageTree(self._it.subject, self._origin(), [self._layer()], self._fetch)
+        tree = ImageTree(self._it.subject, self._origin(), [self._got.layer()], self._fetch)
         tree.visitor = visitor(self._it, self._told, self._way)
         if "" not in self._read:
             why = "only its Python folders were read, and what they lead to"
@@ -369,12 +358,12 @@ class _Reader:
         with self.alone():
             kept = self._kept()
             if kept is not None and all(path in kept.layer.packed for path in paths):
-                self._packed.update(kept.layer.packed)
+                self._got.packed.update(kept.layer.packed)
                 return
             self._way.tell(f"reading more of {self._it.subject}")
             layer = self._skim([Area(folder) for folder in todo], SECONDS, full.pattern, MAX_KEPT_FILE).layer
-            same = {path for path, node in layer.nodes.items() if node == self._nodes.get(path)}
-            self._packed.update({path: data for path, data in layer.packed.items() if path in same})
+            same = {path for path, node in layer.nodes.items() if node == self._got.nodes.get(path)}
+            self._got.packed.update({path: data for path, data in layer.packed.items() if path in same})
             self._keep()
 
     def _fetch(self, number: int, paths: Sequence[str]) -> Mapping[str, bytes | Missing]:
@@ -382,15 +371,12 @@ class _Reader:
         del number
         try:
             self._fetch_folders(paths)
-            rest = [Area(path, MAX_READ) for path in paths if path not in self._packed]
-            found = self._skim(rest, SECONDS, "", MAX_READ).layer if rest else self._layer()
+            rest = [Area(path, MAX_READ) for path in paths if path not in self._got.packed]
+            found = self._skim(rest, SECONDS, "", MAX_READ).layer if rest else self._got.layer()
         except TreeError as error:
             return dict.fromkeys(paths, error.missing)
-        found = Layer({**self._nodes, **found.nodes}, packed={**self._packed, **found.packed})
-        lost = unreached(
-            printable(self._it.subject), "", "a file that could not be read any more", "look again"
-        )
-        return {path: content if (content := found.content(path)) is not None else lost for path in paths}
+        found = Layer({**self._got.nodes, **found.nodes}, packed={**self._got.packed, **found.packed})
+        return contents(found, paths, printable(self._it.subject))
 
 
 def _read_to_its_end(ended: records.Ended) -> bool:
