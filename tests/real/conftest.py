@@ -145,6 +145,16 @@ class Operator:
         assert (one["state"], one["listens"]) == ("running", True), one
         return [(each["machine"], each["ranks"]) for each in one["processes"] if each["alive"]]
 
+    def serves_over_both(self, run: str, port: int, model: str, rank: str) -> None:
+        """A rank on each host, which says ``rank`` with its number in its own log, and what is answered is right."""
+        assert self.wrong(port, model) == {}
+        assert self.seen_running(run) == [("head", "0"), ("second", "1")]
+        logs = self.run("logs", run, "-n", "2000")[0].splitlines()
+        for number, host in enumerate(("head", "second")):
+            said = [line for line in logs if line.startswith(f"{host} rank {number} | ")]
+            assert any(rank.format(number) in line for line in said), logs
+        assert self.refused(port) <= TAUGHT_LITTLE
+
 
 @pytest.fixture
 def ana(lab: Lab, tmp_path: Path) -> Operator:

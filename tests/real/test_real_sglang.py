@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from real.conftest import TAUGHT_LITTLE, Operator
+from real.conftest import Operator
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.xdist_group("real engines")]
 BUILD = "/mnt/sglang"
@@ -27,12 +27,7 @@ ARGS = (
 def test_over_two_hosts(ana: Operator) -> None:
     model = "/mnt/qwen3-moe"
     with ana.serving(model, BUILD, "--tp", "2", *ARGS) as run:
-        assert ana.wrong(30000, model) == {}
-        assert ana.seen_running(run) == [("head", "0"), ("second", "1")]
-        logs = ana.run("logs", run, "-n", "2000")[0].splitlines()
-        assert any(line.startswith("head rank 0 | ") and "TP0" in line for line in logs)
-        assert any(line.startswith("second rank 1 | ") and "TP1" in line for line in logs)
-        assert ana.refused(30000) <= TAUGHT_LITTLE
+        ana.serves_over_both(run, 30000, model, "TP{}")
 
 
 def test_one_host(ana: Operator) -> None:

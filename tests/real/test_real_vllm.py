@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from real.conftest import TAUGHT_LITTLE, Operator
+from real.conftest import Operator
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.xdist_group("real engines")]
 BUILD = "/mnt/vllm"
@@ -24,12 +24,7 @@ def test_its_own_launcher_over_two_hosts(ana: Operator) -> None:
     """The founding case's class, cut over both."""
     model = "/mnt/qwen35-moe"
     with ana.serving(model, BUILD, "--tp", "2", *ARGS) as run:
-        assert ana.wrong(8000, model) == {}
-        assert ana.seen_running(run) == [("head", "0"), ("second", "1")]
-        logs = ana.run("logs", run, "-n", "2000")[0].splitlines()
-        assert any(line.startswith("head rank 0 | ") and "rank=0" in line for line in logs)
-        assert any(line.startswith("second rank 1 | ") and "rank=1" in line for line in logs)
-        assert ana.refused(8000) <= TAUGHT_LITTLE
+        ana.serves_over_both(run, 8000, model, "rank={}")
 
 
 def test_over_a_ray_cluster(ana: Operator) -> None:
