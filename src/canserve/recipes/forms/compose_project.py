@@ -22,7 +22,7 @@ INCLUDE = "include"
 _NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 """Names under which compose finds a file without being told, and with it the one that lies over it."""
 _COST = 20
-"""Characters that a value counts for which another file gives to a service."""
+"""Characters that a value counts for which another service or file gives to a service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,7 @@ class Project:
         base = self._base(other, service, seen)
         if base is None:
             return node
+        self._draft.scope.grow(_COST * sum(1 for _ in leaves(base)), extends.line)
         if other != path:
             base = self._moved(base, extends.line, other)
         return merged(base, node)
@@ -164,7 +165,6 @@ class Project:
         return at if path else node.line
 
     def _moved(self, node: Mapping, line: int, path: str) -> Mapping:
-        self._draft.scope.grow(_COST * sum(1 for _ in leaves(node)), line)
         there = moved(node, line, path)
         assert isinstance(there, Mapping)
         return there
@@ -187,6 +187,7 @@ class Project:
                     variables |= self.variables(self._text(one), one.line, required=True)
             if sets is None and folder:
                 variables = self.variables(ENV, each.line, folder)
+            self._draft.scope.grow(_COST * sum(1 for _ in leaves(tree)), each.line)
             for key, node in _services(tree).entries:
                 whole = self._moved(self._whole(path, key.text, node, frozenset()), each.line, path)
                 yield Service(key.text, whole, variables)

@@ -94,8 +94,7 @@ def _drop_ins(draft: Draft) -> Iterator[_Setting]:
     folder = wanted(f"{name}.d/", 1, "drop-ins", required=False, decides=True)
     for each in (draft.files.text(folder) or "").splitlines():
         file = wanted(f"{name}.d/{each}", 1, "drop-in", decides=True)
-        for one in _settings(draft.files.text(file) or "", draft):
-            yield replace(one, line=1, file=f"{file.path}: ")
+        yield from _settings(draft.files.text(file) or "", draft, f"{file.path}: ")
 
 
 def _start(settings: tuple[_Setting, ...], draft: Draft) -> None:
@@ -214,11 +213,12 @@ def _mounts(settings: tuple[_Setting, ...], draft: Draft) -> tuple[Shared, ...]:
     return tuple(mount for mount in found if mount is not None)
 
 
-def _settings(text: str, draft: Draft) -> Iterator[_Setting]:
+def _settings(text: str, draft: Draft, file: str = "") -> Iterator[_Setting]:
+    """All of a text. ``file``: of a drop-in, whose settings stand on no line of the unit: on its first, then."""
     section, lines = "", text.replace("\r\n", "\n").split("\n")
     number = 0
     while number < len(lines):
-        start, line = number + 1, lines[number].strip()
+        start, line = 1 if file else number + 1, lines[number].strip()
         number += 1
         if line.startswith(("#", ";")) or not line:
             draft.says(line, start)
@@ -236,6 +236,6 @@ def _settings(text: str, draft: Draft) -> Iterator[_Setting]:
                 line = "\\"  # a comment between the lines ends nothing
         key, equals, value = " ".join(parts).partition("=")
         if equals:
-            yield _Setting(section, key.strip(), value.strip(), start)
+            yield _Setting(section, key.strip(), value.strip(), start, file)
         else:
-            draft.key(f"{section}.{key.strip()}"[:80], "", start, "unknown")
+            draft.key(f"{file}{section}.{key.strip()}"[:80], "", start, "unknown")
