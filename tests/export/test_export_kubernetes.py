@@ -72,7 +72,7 @@ def test_ray_clusters_keep_the_schemas(release: str) -> None:
 
 
 SET, GROUP = "spec.leaderWorkerTemplate", "spec.workerGroupSpecs.0"
-FAULTS = {  # form, where, what is put there (None: it is left out), what is said of it
+FAULTS: dict[str, tuple[str, str, Any, str]] = {  # form, where, what is put there (None: it is left out), what is said of it
     "a key nobody knows": ("leaderworkerset", f"{SET}.sizes", 2, "'sizes' was unexpected"),
     "a key on top": ("leaderworkerset", "hosts", 2, "'hosts' was unexpected"),
     "a required one": ("leaderworkerset", f"{SET}.workerTemplate", None, "'workerTemplate' is a required"),
