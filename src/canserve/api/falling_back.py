@@ -18,6 +18,7 @@ from canserve.plan.repeats import Failed, repeats
 from canserve.plan.steps.starting import ports
 from canserve.run.executing import now
 from canserve.store.journal import Event
+from canserve.trees.unwanted import until
 from canserve.verdict import No
 
 INTERRUPTED = "interrupted"
@@ -134,7 +135,11 @@ class _Trying:
         assert self.doing is not None
         if self.doing.stop.asked:
             self.over = INTERRUPTED
-        found = self.ready(number, plan)
+        with until(self.doing.stop.event):  # nothing has begun yet: there is nothing to wait for
+            found = self.ready(number, plan)
+        if self.doing.stop.asked and not self.over:
+            self.over = INTERRUPTED
+            found = Candidate(number, plan, "left-over", INTERRUPTED)
         if isinstance(found, Candidate):
             self.done.append(found)
             self.say(found)

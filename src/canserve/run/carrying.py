@@ -19,6 +19,7 @@ from canserve.subjects.deployment import Deployment, Folder, Image, Mount
 from canserve.transport.frames import Section
 from canserve.transport.reach import Limits
 from canserve.trees.fanout import fanout
+from canserve.trees.unwanted import until
 
 WIDTH = 32
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -218,7 +219,8 @@ class Brought:
 def bring(it: Carry, nodes: Sequence[Node], stop: Stop, tell: Callable[[str], None]) -> Brought:
     """Copy it. Disk room is checked before anything is sent; what was copied stays for another attempt."""
     how = transfer.Manner(tell, targets=it.to, stopped=stop.event)
-    found = transfer.distribute(it.wanted, nodes, how)
+    with until(stop.event):
+        found = transfer.distribute(it.wanted, nodes, how)
     lines = []
     for one in found:
         came = f"{one.moved} in {one.seconds:.0f} s, {WORDS[one.road]}"

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from canserve.trees.unwanted import TURN, unwanted
+
 MAX_OUTPUT = 8 << 20
 """Bytes of stdout after which a command is ended; every section of a script has a bound far below."""
 MAX_TALK = 16 << 10
@@ -44,8 +46,8 @@ def run(
 ) -> Ran:
     """Run ``argv`` with ``given`` as its input, until it wrote more than ``most`` bytes to stdout.
 
-    ``complete`` is asked with all of stdout so far after every piece: True ends the reading. Raises OSError when
-    the command cannot be started.
+    ``complete`` is asked with all of stdout so far after every piece, and now and then: True ends the reading. So does
+    whoever does not want it any more, see ``trees.unwanted``. Raises OSError when the command cannot be started.
     """
     # A session of its own has no terminal: no program can ask there, and all its children end with it.
     process = subprocess.Popen(  # noqa: S603 - argv comes from ``commands``
@@ -86,7 +88,12 @@ class _Pipes:
             ready.register(self._stdout, selectors.EVENT_READ)
             ready.register(self._stderr, selectors.EVENT_READ)
             while (left := deadline - time.monotonic()) > 0:
-                for key, _ in ready.select(left):
+                found = ready.select(min(left, TURN))
+                if unwanted():
+                    return "nobody waits for it any more"
+                if not found and complete(self.out):
+                    return None
+                for key, _ in found:
                     if key.fileobj is self._in:
                         if not self._feed():
                             ready.unregister(self._in)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import TypeVar
+
+from canserve.trees.unwanted import until
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -16,14 +20,20 @@ def fanout(job: Callable[[T], R], items: Sequence[T], width: int = WIDTH) -> lis
     """``job`` of every item, in the items' order; at most ``width`` run at once.
 
     The first exception, in the items' order, is raised when all that had begun have ended; what had not
-    begun by then is not started.
+    begun by then is not started. Whoever interrupts it does not want to wait: looks that had begun end at once.
     """
     if len(items) <= 1 or width <= 1:
         return [job(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor
 
+    interrupted = threading.Event()
     pool = ThreadPoolExecutor(min(width, len(items)), thread_name_prefix="fanout")
     try:
-        return list(pool.map(job, items))
+        with until(interrupted):
+            going = [pool.submit(copy_context().run, job, item) for item in items]
+        return [each.result() for each in going]
+    except KeyboardInterrupt:
+        interrupted.set()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
