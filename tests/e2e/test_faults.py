@@ -12,14 +12,13 @@ import time
 import pytest
 
 from e2e.operators import Going, Operator, containers, log, two_ranks, until
-from lab.standin_engine import BEFORE, TAG, hold, let_go
+from lab.standin_engine import BEFORE, TAG, hold, let_go, load
 from lab.two_hosts import Lab
 
 pytestmark = pytest.mark.slow
 PHASES = tuple(BEFORE)
 HELD = f"docker-daemon:{TAG}@spark-a"
 """The image, where it surely is."""
-SOME = ("joining", "weights", "ready")
 SOON = ("--patience", "0.1")
 """A machine that cannot be looked at is waited for a tenth of the time."""
 
@@ -53,7 +52,7 @@ def test_a_rank_that_ends_is_cited_with_its_own_first_error(ana: Operator, clean
     assert "ValueError: this rank cannot go on" in up["because"], up["because"]
 
 
-@pytest.mark.parametrize("phase", SOME)
+@pytest.mark.parametrize("phase", PHASES)
 def test_ctrl_c_takes_everything_away(ana: Operator, clean: Lab, phase: str) -> None:
     going = held_in(clean, ana, phase)
     going.send(signal.SIGINT)
@@ -61,7 +60,7 @@ def test_ctrl_c_takes_everything_away(ana: Operator, clean: Lab, phase: str) -> 
     assert (up["state"], code, up["undone"], up["left"]) == ("interrupted", 130, True, []), up
 
 
-@pytest.mark.parametrize("phase", SOME)
+@pytest.mark.parametrize("phase", PHASES)
 def test_an_operator_that_is_killed_leaves_a_run_that_another_ends(
     ana: Operator, ben: Operator, clean: Lab, phase: str
 ) -> None:
@@ -75,6 +74,39 @@ def test_an_operator_that_is_killed_leaves_a_run_that_another_ends(
     }
     down, code = ben.ask("down", one["run"], on=True)
     assert (down["state"], code, down["left"]) == ("down", 0, [])
+
+
+@pytest.mark.parametrize(("word", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, None)])
+def test_an_operator_who_goes_while_machines_are_looked_at(
+    ana: Operator, ben: Operator, clean: Lab, word: signal.Signals, code: int | None
+) -> None:
+    """A container engine hangs, so that a look goes on; nothing was begun, and nothing is there."""
+    since = clean.b.heard()
+    clean.a.engine(signal.SIGSTOP)
+    going = ana.begin(*ana.up_words(two_ranks()))
+    going.until("machines are looked at", lambda: clean.b.sessions(since) > 0)
+    going.send(word)
+    if code is None:
+        going.kill()
+    else:
+        assert going.said()[1] == code
+    clean.a.engine(signal.SIGCONT)
+    assert ben.runs() == []
+
+
+def test_ctrl_c_while_the_image_is_copied(ana: Operator, ben: Operator, clean: Lab) -> None:
+    """At once, and with its claims; what came stays half and out of sight, for another try to go on with."""
+    clean.b.docker("image", "rm", TAG)
+    clean.wires.rate("fabric", "40mbit")
+    before = received(clean)
+    going = ana.begin(*ana.up_words(two_ranks(), build=HELD))
+    going.until("a part of it has come", lambda: received(clean) - before > 4_000_000)
+    going.send(signal.SIGINT)
+    up, code = going.said()
+    assert (up["state"], code, up["undone"], up["left"]) == ("interrupted", 130, True, []), up
+    assert clean.b.docker("image", "ls", "-q", TAG) == "" and ben.runs() == []
+    clean.b.run("sh", "-c", "rm -rf ~spark/.cache/canserve/incoming")
+    load(clean.b)
 
 
 def test_an_operator_that_is_killed_leaves_a_run_that_comes_up_without_anybody(
@@ -176,7 +208,7 @@ def test_an_operator_that_is_killed_while_the_image_is_copied(
     clean.wires.rate("fabric", "40mbit")
     before = received(clean)
     going = ana.begin(*ana.up_words(two_ranks(), build=HELD))
-    until("a part of it has come", lambda: received(clean) - before > 4_000_000)
+    going.until("a part of it has come", lambda: received(clean) - before > 4_000_000)
     going.kill()
     clean.wires.heal(clean.spaces())
     (one,) = ben.runs()
