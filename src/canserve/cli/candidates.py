@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.check import EXIT
 from canserve.cli.options import count_option, machines_option, seconds_option, transformers_option
 from canserve.cli.output import (
+    EXIT,
     Progress,
     deep_option,
     emit,

@@ -11,7 +11,7 @@ from canserve.cli import recipe as recipes
 from canserve.cli.names import check_names
 from canserve.cli.options import transformers_option
 from canserve.cli.output import (
-    UNKNOWN,
+    EXIT,
     Progress,
     deep_option,
     emit,
@@ -22,12 +22,10 @@ from canserve.cli.output import (
     remark,
 )
 from canserve.units import Bytes
-from canserve.verdict import Word, word
+from canserve.verdict import word
 
 if TYPE_CHECKING:
     from canserve.api import Report
-
-EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": UNKNOWN}
 
 
 def engine_flags(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:

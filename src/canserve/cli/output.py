@@ -15,11 +15,13 @@ import click
 
 if TYPE_CHECKING:
     from canserve.render.page import Look
+    from canserve.verdict import Word
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN = 3
 """Exit code where nothing is a no, but something could not be read."""
+EXIT: dict[Word, int] = {"yes": 0, "no": 1, "unknown": UNKNOWN}
 PATIENCE = 1.0
 """Seconds of silence that need no explanation."""
 _TICK = 0.1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from canserve.cli import recipe as recipes
-from canserve.cli.check import EXIT
 from canserve.cli.options import (
     count_option,
     engine_args_option,
@@ -19,6 +18,7 @@ from canserve.cli.options import (
     transformers_option,
 )
 from canserve.cli.output import (
+    EXIT,
     Progress,
     emit,
     format_option,

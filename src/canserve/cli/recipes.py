@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canserve.cli.check import EXIT
-from canserve.cli.output import UNKNOWN, Progress, emit, format_option, look, offline_option, quiet_option
+from canserve.cli.output import (
+    EXIT,
+    UNKNOWN,
+    Progress,
+    emit,
+    format_option,
+    look,
+    offline_option,
+    quiet_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

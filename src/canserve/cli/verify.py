@@ -12,7 +12,7 @@ import click
 from canserve.cli.live import Live
 from canserve.cli.names import nearest
 from canserve.cli.options import file_option, seconds_option
-from canserve.cli.output import emit, format_option, look, quiet_option, remark
+from canserve.cli.output import EXIT, emit, format_option, look, quiet_option, remark
 from canserve.cli.runs import Where, on_options, sought
 from canserve.verdict import word
 
@@ -128,7 +128,6 @@ def run(wanted: Wanted) -> int:
     """Ask, judge, print, and give the exit code."""
     from canserve.api.verifying import VerifyWishes, verify
     from canserve.api.verifying_runs import verify_run
-    from canserve.cli.check import EXIT
     from canserve.verify.ledger import Ledger
 
     key = _key(wanted.key_file)
