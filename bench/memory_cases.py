@@ -135,34 +135,49 @@ def _pools(measured: Mapping[str, Any]) -> float | None:
     return sum(sum(set(each)) if isinstance(each, list) else each * pools for each in (keys, values))
 
 
+def _on_h200(row: Mapping[str, Any], **more: Any) -> Case:
+    """A run that was not a server, as the result of a job says it."""
+    engine, version = row["engine"].split()
+    return Case(
+        id=row["name"],
+        engine=engine,
+        version=version,
+        model=row["model"],
+        machine="h200",
+        server=False,
+        **more,
+    )
+
+
+def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "weights": row["weights_gib"],
+        "available": row["kv_gib"],
+        "tokens": row["kv_tokens_printed"],
+        "concurrency": row["concurrency_x"],
+    }
+
+
+def _arguments(row: Mapping[str, Any], *left: str) -> dict[str, Any]:
+    return {
+        key: value for key, value in row["args"].items() if key not in {"tensor_parallel_size", "seed", *left}
+    }
+
+
 def measured(shared: Path) -> Iterator[Case]:
     """Runs of vLLM 0.25.1 on H200s, random weights of the real shapes."""
     for line in (shared / "cases" / "h200_measured.jsonl").read_text().splitlines():
         row = json.loads(line)
-        engine, version = row["engine"].split()
         config, own = _config(shared, row["model"])
-        options = {
-            key: value for key, value in row["args"].items() if key not in {"tensor_parallel_size", "seed"}
-        }
-        yield Case(
+        yield _on_h200(
+            row,
             source="h200_measured",
-            id=row["name"],
-            engine=engine,
-            version=version,
-            model=row["model"],
             config=config,
             own_config=own,
-            machine="h200",
             parallel=Parallel(row["tp"]),
-            options=options,
-            server=False,
+            options=_arguments(row),
             started=True,
-            printed={
-                "weights": row["weights_gib"],
-                "available": row["kv_gib"],
-                "tokens": row["kv_tokens_printed"],
-                "concurrency": row["concurrency_x"],
-            },
+            printed=_printed(row),
         )
 
 
@@ -174,29 +189,19 @@ def ours(shared: Path) -> Iterator[Case]:
     for path in sorted(OURS.glob("*.jsonl")):
         for line in path.read_text().splitlines():
             row = json.loads(line)
-            engine, version = row["engine"].split()
             ep = row["tp"] if row["args"].get("enable_expert_parallel") else 1
-            left = {"tensor_parallel_size", "seed", "enable_expert_parallel"}
             printed = {
-                "weights": row["weights_gib"],
-                "available": row["kv_gib"],
-                "tokens": row["kv_tokens_printed"],
-                "concurrency": row["concurrency_x"],
+                **_printed(row),
                 "activation": row["torch_peak_increase_gib"],
                 "outside torch": row["non_torch_increase_gib"],
             }
-            yield Case(
+            yield _on_h200(
+                row,
                 source="ours",
-                id=row["name"],
-                engine=engine,
-                version=version,
-                model=row["model"],
                 config=_changed(shared / "models" / row["model"], row["config_changes"]),
                 own_config=True,
-                machine="h200",
                 parallel=Parallel(row["tp"], ep=ep),
-                options={key: value for key, value in row["args"].items() if key not in left},
-                server=False,
+                options=_arguments(row, "enable_expert_parallel"),
                 started="refused" not in row,
                 printed=printed,
             )
