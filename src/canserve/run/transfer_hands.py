@@ -11,7 +11,7 @@ from typing import Any
 
 from canserve.commands.ssh import Route
 from canserve.plan.roads import Leg, Road, eta
-from canserve.run.transfer_talk import Far, TransferError, follow, secret
+from canserve.run.transfer_talk import Came, Far, TransferError, follow, secret
 from canserve.subjects.cluster import Node
 from canserve.trees.fanout import fanout
 from canserve.units import Bytes
@@ -162,10 +162,21 @@ def _once(job: Job, leg: Leg, road: Road, hands: Hands) -> dict[str, Any]:
         if road != "direct":
             sender.pass_on(taker)
 
-        def tell(got: int, phase: str, seconds: float) -> None:
-            hands.tell(f"{job.what} to {leg.to}: {phase}, {eta(got, whole, seconds)}")
+        def tell(came: Came) -> None:
+            hands.tell(
+                f"{job.what} to {leg.to}: {came.phase}, {eta(came.got, total(whole, came), came.seconds)}"
+            )
 
         return follow(taker, sender if road == "direct" else None, tell)
+
+
+def total(expected: int | None, came: Came) -> int | None:
+    """Bytes of which so many came. ``expected``: what engines say of an image is the contents of its files alone.
+
+    An archive holds their names and owners too, and a file may differ that was thought to be the same: once what is
+    announced is more than what was expected, that is the better number.
+    """
+    return None if expected is None else max(expected, came.announced, came.got)
 
 
 def _both(source: str, to: str, hands: Hands, stack: ExitStack) -> tuple[Far, Far]:

@@ -70,6 +70,7 @@ class Spool:
             if self.file.tell() != at:
                 raise Failed(f"what was kept of {info.name!r} is shorter than it was")
             self.left -= at
+        self.counter.more(announced=self.left)
 
     def data(self, data: bytes | bytearray) -> None:
         """More of it."""
@@ -77,7 +78,7 @@ class Spool:
         if self.left < 0:
             raise Failed("more came than was announced")
         write_all(self.load.fileno(), data)
-        self.counter.got += len(data)
+        self.counter.more(got=len(data))
         if self.file is not None:
             try:
                 write_all(self.file.fileno(), data)
@@ -137,7 +138,7 @@ def take_image(job: dict[str, Any]) -> None:
         port=door.port if door else None,
     )
     plan = order()
-    counter = Counter()
+    counter = Counter().begin()
     (frames,) = inputs(plan, door)
     if not plan["keep"]:
         clear(folder)

@@ -44,17 +44,29 @@ GHOST = SILENCE + 20
 
 
 class Counter:
-    """What came, told twice a second."""
+    """What came of what was announced, told twice a second."""
 
-    def __init__(self) -> None:
-        self.got, self.phase = 0, "copying"
+    def __init__(self, announced: int = 0) -> None:
+        self.got, self.announced, self.phase = 0, announced, "copying"
+        self.lock = threading.Lock()
+
+    def begin(self) -> Counter:
+        """From now on it is told."""
         threading.Thread(target=self.tell, daemon=True).start()
+        return self
+
+    def more(self, announced: int = 0, got: int = 0) -> None:
+        """So many bytes more; what comes was announced before."""
+        with self.lock:
+            self.announced, self.got = self.announced + announced, self.got + got
 
     def tell(self) -> None:
         """As long as the program runs."""
         while True:
             time.sleep(0.5)
-            say(got=self.got, phase=self.phase)
+            with self.lock:
+                got, announced = self.got, self.announced
+            say(got=got, announced=announced, phase=self.phase)
 
 
 def free(path: str | bytes) -> int | None:
@@ -132,6 +144,8 @@ class Folder:
         self.incoming = os.path.join(self.root, INCOMING.encode())
         self.files = {one[0]: one for one in job["files"]}
         self.digests = Digests()
+        self.counted: set[str] = set()
+        """Files that are known to be sent, so that they were announced at the beginning."""
         self.settled: dict[str, str] = {}
         self.moved: list[tuple[bytes, os.stat_result, str]] = []
         for name, one in self.files.items():
@@ -177,6 +191,12 @@ class Folder:
         except OSError:
             return None
 
+    def announced(self, have: dict[str, dict[str, Any] | None]) -> int:
+        """Bytes that are sent in any case: of files that are not there. Of others it is seen when they come."""
+        lacking = {name: (one or {}).get("at", 0) for name, one in have.items() if "sha" not in (one or {})}
+        self.counted = set(lacking)
+        return sum(max(self.files[name][1] - at, 0) for name, at in lacking.items())
+
     def take(self, frames: In, counter: Counter) -> None:
         """Files of one connection, until all of them came.
 
@@ -211,6 +231,8 @@ class Folder:
     ) -> tuple[bytes, str]:
         """One file, from its beginning or on from where it was cut; where it lies, and its digest."""
         part, at = self.part(one), int(told["at"])
+        if one[0] not in self.counted:
+            counter.more(announced=one[1] - at)
         sha = hashlib.sha256()
         with open(part, "r+b" if at else "wb", buffering=0) as file:
             while at and (piece := file.read(min(1 << 20, at - file.tell()))):
@@ -253,9 +275,11 @@ class Folder:
                     return str(told_by(data)["sha"])
                 if kind != b"D":
                     raise Failed("a file broke off")
+                if file.tell() + len(data) > size:
+                    raise Failed("more came of a file than was announced")
                 write_all(file.fileno(), data)
                 hashed(data)
-                counter.got += len(data)
+                counter.more(got=len(data))
                 flushed += len(data)
                 if flushed >= FLUSHED:  # so that the disk has little left to do at the end
                     flush(file.fileno())
@@ -332,7 +356,7 @@ def take_files(job: dict[str, Any]) -> None:
     door = opened(job)
     say(have=have, free=room, port=door.port if door else None)
     plan = order()
-    counter = Counter()
+    counter = Counter(folder.announced(have)).begin()
     frames = inputs(plan, door)
     with ThreadPoolExecutor(len(frames)) as pool:
         works = [pool.submit(folder.take, each, counter) for each in frames]

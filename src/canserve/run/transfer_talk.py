@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -221,13 +222,25 @@ def _line_of_ours(name: str, line: bytes) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Came:
+    """How far a copy is."""
+
+    got: int
+    """Bytes."""
+    announced: int
+    """Bytes, of which these are some: of an image all that has begun, of files also those that surely follow."""
+    phase: str
+    seconds: float
+
+
 def secret() -> str:
     """Known to two programs and to nobody else."""
     return secrets.token_hex(16)
 
 
-def follow(taker: Far, sender: Far | None, tell: Callable[[int, str, float], None]) -> dict[str, Any]:
-    """A copy to its end; ``tell`` gets what came so far, in which phase, after how many seconds. Raises TransferError.
+def follow(taker: Far, sender: Far | None, tell: Callable[[Came], None]) -> dict[str, Any]:
+    """A copy to its end; ``tell`` gets what came so far. Raises TransferError.
 
     ``sender``: where it speaks to the other one by itself; else its lines are frames.
     """
@@ -258,7 +271,7 @@ def follow(taker: Far, sender: Far | None, tell: Callable[[int, str, float], Non
                 if now - moved[2] > STANDING.get(phase, STILL):
                     why_standing = f"nothing has moved for {now - moved[2]:.0f} s while {phase}"
                     raise TransferError(f"{taker.name}: {why_standing}")
-                tell(int(found["got"]), phase, now - begun)
+                tell(Came(int(found["got"]), int(found["announced"]), phase, now - begun))
         if failure is not None:
             if who is taker or failure.kind != "Cut":
                 raise failure
