@@ -9,6 +9,7 @@ import pytest
 
 from canserve.facts import Cause, Fact, Known, Missing
 from canserve.recipes.reading import Beside, read_recipe
+from canserve.recipes.trouble import RecipeError
 from canserve.subjects.recipe import HIDDEN, Recipe, remarks
 
 
@@ -26,6 +27,7 @@ def variables(recipe: Recipe) -> Mapping[str, str]:
     return {name: said.value for name, said in recipe.environment.items()}
 
 
+RUN = "export A=1\nexec vllm serve a/b --max-model-len $1\n"
 SERVICE = "services:\n  llm:\n    image: vllm/vllm-openai:v0.17.1\n    command: --model a/b\n"
 
 
@@ -398,3 +400,52 @@ def test_a_prompt_is_one_only_where_a_command_begins() -> None:
     assert (
         recipe.commands[0].words == ("vllm", "serve", "m", "\n$ x") and recipe.commands[1].engine == "sglang"
     )
+
+
+FOLLOWED = {
+    "by a shell": ("-", "bash -e run.sh 4096", {"run__sh": RUN}),
+    "by itself": ("-", "exec ./run.sh 4096", {"run__sh": RUN}),
+    "in its own folder": ("-", 'cd x\n"$(dirname "$0")"/run.sh 4096', {"run__sh": RUN}),
+    "of a container": (
+        "c.yaml", "services: {s: {image: vllm/vllm-openai:v1, entrypoint: /s/run.sh 4096, volumes: ['./b:/s']}}",
+        {"b_s_run__sh": RUN},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_scripts_are_followed(name: str) -> None:
+    file, text, files = FOLLOWED[name]
+    recipe = read(file, text, **files)
+    assert str(recipe.model) == "a/b" and recipe.flags == ("--max-model-len", "4096")
+    assert recipe.environment["A"].value == "1"
+    assert "run.sh)" in (recipe.place_of("--max-model-len") or "")
+
+
+def test_a_script_that_starts_itself_ends() -> None:
+    assert read("-", "./run.sh", run__sh="./run.sh\n./run.sh\nvllm serve a/b\n").engine == "vllm"
+
+
+def test_a_script_that_is_not_there_is_no_news() -> None:
+    recipe = read("-", "./prepare.sh\nvllm serve a/b", prepare__sh=None)
+    assert not [each for each in remarks(recipe) if "is not read" in each]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        '$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)', "$(dirname $0)", '$(dirname "$(readlink -f "$0")")',
+        '$(cd $(dirname "$0"); pwd -P)', '$( cd -- "$( dirname "$0" )" && pwd )'.replace("( ", "(").replace(" )", ")"),
+    ],
+)  # fmt: skip
+def test_a_script_knows_its_own_folder(folder: str) -> None:
+    recipe = read(
+        "-", f'DIR="{folder}"\nset -a; source "$DIR/sub/x.env"; set +a\nvllm serve $M', sub_s_x__env="M=a/b\n"
+    )
+    assert str(recipe.model) == "a/b" and not recipe.open
+
+
+def test_a_template_is_said_to_be_one() -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}-x\n{{- if .Values.x }}\nspec: {}\n{{- end }}\n"
+    with pytest.raises(RecipeError, match="line 4: a template"):
+        read_recipe(text, "k.yaml")

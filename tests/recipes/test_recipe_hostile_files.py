@@ -22,9 +22,10 @@ ASKS = {
     "override": ("compose.yaml", "services:\n  a: {image: 'vllm/vllm-openai:v1', command: --model a/b}\n"),
     "source": ("-", "set -a\nsource f\n. f\nvllm serve $M --config f\n"),
     "docker": ("-", "docker run --env-file f -v ./:/x vllm/vllm-openai:v1 --model a/b --config /x/f\n"),
+    "script": ("-", "./f.sh\nbash -e f.sh a b\nsource f.sh\n"),
     "unit": ("x.service", "[Service]\nEnvironmentFile=f\nExecStart=vllm serve $M --config f\n"),
 }
-PLACES = ("f", "compose.override.yaml", "compose.override.yml", ".env", "x.service.d/")
+PLACES = ("f", "f.sh", "compose.override.yaml", "compose.override.yml", ".env", "x.service.d/")
 
 
 def read(ask: str, text: str) -> None:
@@ -77,6 +78,7 @@ LARGE = {
     "quotes": "A='\nB=\"\n" * 30_000,
     "backslashes": "A=x\\\n" * 60_000,
     "sources": "source f\n" * 20_000,
+    "scripts": "./f.sh\n" * 2_000,
     "brackets": "a: " + "[" * 200_000,
     "a tag": "services: !!python/object/apply:os.system ['touch pwned']\n",
 }

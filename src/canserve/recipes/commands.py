@@ -2,62 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from posixpath import basename, normpath
 
-from canserve.recipes.containers import Contained, contained, entered, mounted
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.containers import Contained, contained, entered
 from canserve.recipes.draft import Draft, hidden, veiled
-from canserve.recipes.further import Place, wanted
+from canserve.recipes.further import wanted
+from canserve.recipes.installing import install
 from canserve.recipes.options import config_of
 from canserve.recipes.servers import Serving, is_joining, serving
-from canserve.recipes.shell import ASSIGNMENT, simple_commands
+from canserve.recipes.shell import simple_commands
 from canserve.recipes.sourcing import SOURCES, sourced, tested
-from canserve.recipes.stated import required
 from canserve.recipes.trouble import MAX_NESTED
-from canserve.rules.recipes import Wrapper, container_programs, entrypoint, likely, variable_options, wrappers
-from canserve.subjects.recipe import HIDDEN, Command, Role, Said, Shared
+from canserve.recipes.wrapping import unwrapped
+from canserve.rules.recipes import container_programs, entrypoint, likely, variable_options
+from canserve.subjects.recipe import HIDDEN, Command, Role, Said
 
-CONTAINER = "the container"
 NOT_WRITTEN = 0
 """The line of words that an image puts in front of its own."""
+SCRIPTS = (".sh", ".bash")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
-REMOTE = "ssh"
 _QUIET = frozenset({
     "set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[[", "exit", "trap",
     "chmod", "return", "unset", "ulimit", "shift", "command", "which", "clear", "tail", "export",
 })  # fmt: skip
-_REQUIRES = ("--from", "--with")
 _INSTALLERS = frozenset({"pip", "pip3"})
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What surrounds a command."""
-
-    name: str = ""
-    environment: Mapping[str, Said] = field(default_factory=dict)
-    image: Said | None = None
-    machine: str | None = None
-    mounts: tuple[Shared, ...] = ()
-    depth: int = 0
-    spoken: bool = False
-    """Whether it stands in a shell's text."""
-    elsewhere: str = ""
-    """What holds the files that it names: ``the container``, another machine; empty: the recipe's own folder does."""
-    inline: Mapping[str, str] = field(default_factory=dict)
-    """Files in the container whose text stands in the recipe."""
-    folder: str = ""
-    """In which it runs; empty: the recipe's own."""
-
-    @property
-    def place(self) -> Place:
-        """Where files are looked for that it names."""
-        return Place(self.folder, self.elsewhere, self.mounts, self.inline)
-
-    def inside(self, assigned: Mapping[str, Said]) -> Around:
-        """The same with more variables."""
-        return replace(self, environment={**self.environment, **assigned}) if assigned else self
 
 
 def script(text: str, line: int, around: Around, draft: Draft, lined: bool = True) -> None:
@@ -81,16 +53,21 @@ def script(text: str, line: int, around: Around, draft: Draft, lined: bool = Tru
             exported |= sourced(simple, tests, draft, around.place)
             continue
         tests = tested(simple) or (tests if simple.words[0].value in _QUIET else frozenset())
-        words = simple.words if lined else draft.located(simple.words)
+        if around.file:
+            words: Sequence[Said] = [replace(word, at=around.file) for word in simple.words]
+        else:
+            words = simple.words if lined else draft.located(simple.words)
         process(words, around.inside({**exported, **assigned}), draft)
 
 
 def process(words: Sequence[Said], around: Around, draft: Draft) -> None:
     """The process that these words start, whatever is wrapped around it."""
-    words, around = _unwrapped(words, around, draft)
+    words, around = unwrapped(words, around, draft)
     if not words:
         return
     program = basename(words[0].value)
+    if (file := _script_file(words, program)) is not None and _followed(file, words, around, draft):
+        return
     if program in SHELLS and (inner := _shell_text(words)) is not None:
         _inner(inner, [word.value for word in words[words.index(inner) + 1 :]], around, draft)
     elif program in container_programs() and len(words) > 1:
@@ -138,7 +115,7 @@ def _by_variables(engine: str, environment: Mapping[str, Said]) -> tuple[Said, .
     )
 
 
-def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
+def _inner(text: Said, given: list[str], around: Around, draft: Draft, lined: bool = True) -> None:
     """A shell's own text: of the variables around it, it sees those of its environment."""
     outer = draft.scope
     draft.scope = outer.within(
@@ -146,8 +123,40 @@ def _inner(text: Said, given: list[str], around: Around, draft: Draft) -> None:
     )
     draft.scope.variables["0"] = given[0] if given else "sh"
     draft.scope.give(given[1:])
-    script(text.value, text.line, replace(around, depth=around.depth + 1), draft, "\n" in text.value)
+    script(
+        text.value, text.line, replace(around, depth=around.depth + 1), draft, lined and "\n" in text.value
+    )
     outer.words, draft.scope = draft.scope.words, outer
+
+
+def _script_file(words: Sequence[Said], program: str) -> int | None:
+    """Where the file of a script stands that is run: by a shell, or by itself; None: none is."""
+    if program.endswith(SCRIPTS):
+        return 0
+    at = 1
+    while program in SHELLS and at < len(words) and re.fullmatch(r"-[a-bd-z]+|--[a-z-]+", words[at].value):
+        at += 1
+    named = program in SHELLS and at < len(words) and words[at].value.endswith(SCRIPTS)
+    return at if named else None
+
+
+def _followed(at: int, words: Sequence[Said], around: Around, draft: Draft) -> bool:
+    """Whether a script of its own could be read: what it starts is started here, on the line that names it."""
+    if around.depth >= MAX_NESTED:
+        return False
+    name = words[at]
+    text = draft.files.text(wanted(name.value, name.line, "script", required=False), around.place)
+    if text is None:
+        return False
+    draft.word(name.value, " ".join(word.value for word in words), name.line, "used")
+    given = [word.value for word in words[at:]]
+    before = len(draft.keys)
+    _inner(Said(text, name.line), given, replace(around, file=name.value), draft, lined=False)
+    draft.keys[before:] = [
+        replace(key, path=f"{name.value}: {key.path}") if key.line == name.line else key
+        for key in draft.keys[before:]
+    ]
+    return True
 
 
 def _command(
@@ -184,7 +193,7 @@ def unread_server(text: str, line: int, around: Around, draft: Draft) -> None:
     """Where a script starts the server: the words that it is given are taken for the engine's."""
     quiet = replace(draft, scope=draft.scope.within(draft.scope.variables), commands=[], keys=[])
     for simple in simple_commands(text, line, quiet.scope):
-        words, _ = _unwrapped(simple.words, around, quiet)
+        words, _ = unwrapped(simple.words, around, quiet)
         at = next((number for number, word in enumerate(words) if word.value.startswith("--")), None)
         if at is None:
             continue
@@ -194,82 +203,6 @@ def unread_server(text: str, line: int, around: Around, draft: Draft) -> None:
         )
         args = hidden(words[at:])
         draft.commands.append(_command(words, around, draft.engine, model, args))
-
-
-def install(word: Said, draft: Draft) -> None:
-    """A requirement that is installed: the engine's release, or what is stated of another package."""
-    pinned, stated = required(word.value, word.line)
-    if pinned is not None and serving_name(pinned):
-        draft.requirement = Said(pinned, word.line)  # which build it is, not what one has to be
-    else:
-        draft.stated += stated
-
-
-def serving_name(requirement: str) -> bool:
-    """Whether it names an engine that is served from its release."""
-    return requirement.partition("==")[0] not in ("transformers", "torch")
-
-
-def _unwrapped(words: Sequence[Said], around: Around, draft: Draft) -> tuple[Sequence[Said], Around]:
-    """Without assignments in front and programs that only run another one."""
-    while words:
-        if found := ASSIGNMENT.match(words[0].value):
-            name, value = found[1], words[0].value[found.end() :]
-            said = draft.variable(name, value, words[0].line)
-            draft.word(name, said.value, said.line, "used")
-            around, words = around.inside({name: said}), words[1:]
-            continue
-        several = wrappers().get(basename(words[0].value), ())
-        wrapper = next((one for one in several if _fits(one, words)), None)
-        if wrapper is None:
-            return words, around
-        if basename(words[0].value) == REMOTE:
-            around = replace(around, elsewhere="another machine", mounts=())
-        words, around = _behind(words, wrapper, around, draft)
-        if wrapper.text and len(words) == 1 and " " in words[0].value:
-            words = (Said("sh", words[0].line), Said("-c", words[0].line), words[0])
-    return words, around
-
-
-def _fits(wrapper: Wrapper, words: Sequence[Said]) -> bool:
-    following = [word.value for word in words[1:]]
-    return (not wrapper.after or following[:1] == [wrapper.after]) and (
-        not wrapper.until or wrapper.until in following
-    )
-
-
-def _behind(
-    words: Sequence[Said], wrapper: Wrapper, around: Around, draft: Draft
-) -> tuple[Sequence[Said], Around]:
-    """What a wrapper runs, behind its own options; some of these say in which container."""
-    if wrapper.until:
-        at = [word.value for word in words].index(wrapper.until)
-        return words[at + 1 :], around
-    rest = words[2 if wrapper.after else 1 :]
-    image: Said | None = None
-    while rest and rest[0].value.startswith("-"):
-        name, equals, glued = rest[0].value.partition("=")
-        valued = name in wrapper.values and not equals
-        value = replace(rest[0], value=glued) if equals else rest[1] if valued and len(rest) > 1 else None
-        draft.word(name, rest[0].value, rest[0].line, "used" if value and name == wrapper.image else "aside")
-        if value is not None and name == wrapper.image:
-            image = value
-        elif value is not None and name == wrapper.mounts:
-            found = (mounted(each, value.line) for each in value.value.split(","))
-            around = replace(around, mounts=(*around.mounts, *(each for each in found if each)))
-        elif value is not None and name in _REQUIRES:
-            install(value, draft)
-        stop = rest[0].value == "--"
-        rest = rest[2 if valued else 1 :]
-        if stop:
-            break
-    if wrapper.image == "1" and rest:
-        image, rest = rest[0], rest[1:]
-    if image is not None:
-        image = replace(image, value=image.value.removeprefix("docker://").replace("#", "/"))
-        draft.image = draft.image or image
-        around = replace(around, image=image, elsewhere=CONTAINER)
-    return rest[wrapper.words :], around
 
 
 def _shell_text(words: Sequence[Said]) -> Said | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from canserve.facts import Fact
 from canserve.recipes.arity import Arity
-from canserve.recipes.commands import Around, script
+from canserve.recipes.around import Around
+from canserve.recipes.commands import script
 from canserve.recipes.draft import Draft, finished
 from canserve.recipes.forms import (
     compose,
@@ -37,6 +38,7 @@ _FENCE = re.compile(r"\s{0,12}(```+|~~~+)\s*([\w+-]*)")
 _SHELLS = frozenset({"", "bash", "sh", "shell", "console", "text", "zsh"})
 _UNIT_NAMES = (".service", ".container")
 _KEY = re.compile(r"""(?:["']?[A-Za-z_][\w .-]{0,60}["']?\s*:(?:\s|$)|---|\{)""")
+_TEMPLATE = re.compile(r"^\s*\{\{-?\s|:\s*\{\{-?\s*[.$a-z]", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$", re.MULTILINE)
 
 
@@ -92,7 +94,13 @@ def _read(text: str, name: str, part: str | None, draft: Draft) -> None:
 
 def _document(text: str, part: str | None, draft: Draft) -> None:
     """YAML, or JSON."""
-    trees = tuple(tree for tree in documents(text) if isinstance(tree, Keys))
+    try:
+        trees = tuple(tree for tree in documents(text) if isinstance(tree, Keys))
+    except RecipeError as error:
+        if _TEMPLATE.search(text):
+            why = "a template, and no document yet: render it first (helm template)"
+            raise RecipeError(why, error.line) from error
+        raise
     if not trees:
         raise RecipeError("a document without keys")
     tree = trees[0]

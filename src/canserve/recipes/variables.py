@@ -12,6 +12,13 @@ from canserve.subjects.recipe import Open, Refused
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]))")
 _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9])(?:(:?[-=?+])(.*))?", re.DOTALL)
 NOTHING = "nothing in the recipe sets it"
+_OWN = r'"?\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?\})"?'
+_REAL = rf'(?:{_OWN}|"?\$\((?:readlink -f|realpath) (?:-- )?{_OWN}\)"?)'
+_DIRECTORY = rf"(?:dirname (?:-- )?{_REAL})"
+_OWN_FOLDER = re.compile(
+    rf'\$\(\s*(?:{_DIRECTORY}|cd (?:-- )?"?\$\({_DIRECTORY}\)"?(?: [&>1-2/a-z]+)? ?(?:&&|;) ?pwd(?: -P)?)\s*\)'
+)
+"""How a script says in which folder it lies: that of the recipe."""
 _ARRAY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]")
 
 
@@ -120,6 +127,8 @@ def reference(text: str, at: int, line: int, scope: Scope, depth: int = 0) -> tu
     if text.startswith("$(", at):
         end = _closing(text, at + 2, "(", ")")
         whole = text[at:] if end is None else text[at : end + 1]
+        if end is not None and _OWN_FOLDER.fullmatch(whole):
+            return ".", end + 1
         scope.leave(whole, line, "a command whose output is not known: nothing is executed")
         return whole, len(text) if end is None else end + 1
     found = _REFERENCE.match(text, at)

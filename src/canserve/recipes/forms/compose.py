@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from canserve.recipes.commands import CONTAINER, Around, started
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import started
 from canserve.recipes.containers import MACHINE, mounted
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.forms.compose_merge import listed

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from canserve.recipes.commands import CONTAINER, Around, install, started
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import started
 from canserve.recipes.draft import Draft
+from canserve.recipes.installing import install
 from canserve.recipes.shell import split
 from canserve.recipes.trouble import RecipeError
 from canserve.recipes.variables import expanded

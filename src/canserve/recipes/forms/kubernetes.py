@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from canserve.recipes.commands import CONTAINER, Around, process, script, started
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import process, script, started
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.forms.config_maps import ConfigMaps, gathered, text_of
 from canserve.recipes.forms.kserve import (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from canserve.recipes.commands import Around, install, process
+from canserve.recipes.around import Around
+from canserve.recipes.commands import process
 from canserve.recipes.draft import Account, Draft
+from canserve.recipes.installing import install
 from canserve.recipes.stated import least
 from canserve.recipes.trouble import RecipeError
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar

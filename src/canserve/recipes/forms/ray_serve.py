@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from canserve.recipes.commands import CONTAINER, Around, process
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import process
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.options import options_of
 from canserve.recipes.trouble import RecipeError

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from canserve.recipes.commands import Around, install, process, script, unread_server
+from canserve.recipes.around import Around
+from canserve.recipes.commands import process, script, unread_server
 from canserve.recipes.draft import Account, Draft
+from canserve.recipes.installing import install
 from canserve.recipes.templates import filled, refuse_commands
 from canserve.recipes.yaml_tree import Items, Mapping, Node, Scalar
 from canserve.rules.recipes import Runtime, asides, form, runtime, runtime_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from canserve.recipes.commands import CONTAINER, Around, process
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import process
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.forms.config_maps import text_of
 from canserve.recipes.options import options_of

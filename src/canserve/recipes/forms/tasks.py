@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from canserve.recipes.commands import CONTAINER, Around, script
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import script
 from canserve.recipes.draft import Account, Draft
 from canserve.recipes.forms.compose_merge import keyed, listed
 from canserve.recipes.variables import expanded

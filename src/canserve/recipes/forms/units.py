@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from posixpath import basename
 
-from canserve.recipes.commands import CONTAINER, Around, process, started
+from canserve.recipes.around import CONTAINER, Around
+from canserve.recipes.commands import process, started
 from canserve.recipes.containers import mounted
 from canserve.recipes.draft import Draft
 from canserve.recipes.further import wanted
