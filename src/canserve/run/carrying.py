@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 
 from canserve.plan.roads import WORDS
 from canserve.probes.container.naming import REGISTRY, NamingError, held
@@ -17,11 +16,12 @@ from canserve.run.executing import Stop
 from canserve.subjects.cluster import Node
 from canserve.subjects.deployment import Deployment, Folder, Image, Mount
 from canserve.transport.frames import Section
-from canserve.transport.reach import Limits
+from canserve.transport.reach import Limits, Look, look_here
 from canserve.trees.fanout import fanout
 from canserve.trees.unwanted import until
 
 WIDTH = 32
+HERE = "this machine"
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _CACHED = re.compile(r".*/models--[^/]+", re.DOTALL)
 _LOADED = ("*.safetensors", "*.gguf", "*.bin", "*.pt", "*.pth")
@@ -132,47 +132,52 @@ def _weights(it: Deployment, nodes: Sequence[Node], hub_cache: str | None) -> tu
     there = {name: one for name, one in found.items() if one is not None and one.weights}
     if any(found[name] is None for name in sites):
         return ()
-    if not there:
-        return _from_here(path, tuple(sites))
-    # The machine that has most of it: a copy that was cut is no source.
-    source = max(there, key=lambda name: (there[name].weights, name in sites))
-    most = there[source]
+    named = path.startswith(("/", "'"))  # else it is in each machine's own cache
+    if there:
+        # The machine that has most of it: a copy that was cut is no source.
+        source = max(there, key=lambda name: (there[name].weights, name in sites))
+        most, weights = there[source], f"{source}:{there[source].path}"
+    elif (
+        here := _understood(look_here(HERE, (_section(path),), Limits(whole=60)))
+    ) is not None and here.weights:
+        # Nobody else has it. What may fetch a model of the Hub itself is left to do so.
+        source, most, weights = HERE, here, here.path
+        offline = {node.name for node in nodes if node.internet is False}
+        sites = [name for name in sites if named or name in offline]
+    else:
+        return ()
     to = tuple(name for name in sites if (one := found[name]) is not None and one.lacks(most))
     if not to:
         return ()
-    into = most.path if path.startswith(("/", "'")) else None  # else each machine's own cache
+    into = most.path if named else None
     if into is not None and (cached := _CACHED.match(into)) is not None:
         into = cached[0]  # a model of a cache goes whole
-    wanted = transfer.Wanted(weights=f"{source}:{most.path}", into=into)
+    wanted = transfer.Wanted(weights=weights, into=into)
     return (Carry(wanted, to, f"{most.path} from {source} to {', '.join(to)}"),)
-
-
-def _from_here(path: str, to: tuple[str, ...]) -> tuple[Carry, ...]:
-    """A folder that no machine of the deployment holds, and this one does, where it was planned."""
-    place = Path(shlex.split(path)[0]) if path.startswith(("/", "'")) else None
-    if place is None or not place.is_dir():
-        return ()
-    wanted = transfer.Wanted(weights=str(place), into=str(place))
-    return (Carry(wanted, to, f"{place} from this machine to {', '.join(to)}"),)
 
 
 def _folders(path: str, names: Sequence[str], nodes: Sequence[Node]) -> list[_Folder | None]:
     """The folder on each machine; None: it could not be looked at."""
-    named = _by_name(nodes)
-    patterns = " -o ".join(f"-name {shlex.quote(each)}" for each in (*_LOADED, *_BESIDE))
-    section = Section("weights", _WEIGHTS % {"path": path, "names": patterns}, 1 << 20)
+    named, section = _by_name(nodes), _section(path)
 
     def look(name: str) -> _Folder | None:
-        answer = asked(named[name], named, (section,), Way(), Limits(whole=60)).answers.get("weights")
-        if answer is None or answer.status != 0 or not answer.whole:
-            return None
-        place, *lines = answer.text.splitlines() or [""]
-        split = (line.partition(" ") for line in lines)
-        return _Folder(
-            place, {file: int(size) for size, _, file in split if size.isdecimal() and len(size) < 18}
-        )
+        return _understood(asked(named[name], named, (section,), Way(), Limits(whole=60)))
 
     return fanout(look, names, WIDTH)
+
+
+def _section(path: str) -> Section:
+    patterns = " -o ".join(f"-name {shlex.quote(each)}" for each in (*_LOADED, *_BESIDE))
+    return Section("weights", _WEIGHTS % {"path": path, "names": patterns}, 1 << 20)
+
+
+def _understood(look: Look) -> _Folder | None:
+    answer = look.answers.get("weights")
+    if answer is None or answer.status != 0 or not answer.whole:
+        return None
+    place, *lines = answer.text.splitlines() or [""]
+    split = (line.partition(" ") for line in lines)
+    return _Folder(place, {file: int(size) for size, _, file in split if size.isdecimal() and len(size) < 18})
 
 
 def weights_place(it: Deployment, hub_cache: str | None) -> str | None:
