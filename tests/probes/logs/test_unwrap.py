@@ -7,6 +7,8 @@ import pytest
 from canserve.probes.logs.unwrap import unwrap
 
 WRAPPED = {
+    "undated": b"ERROR [core.py:1136] RuntimeError: boom",
+    "desktop": b"2026-11-30 04:27:20 RuntimeError: boom",
     "plain": b"RuntimeError: boom",
     "carriage return": b"RuntimeError: boom\r",
     "bar drawn over": b"Loading 10%\rRuntimeError: boom",

@@ -100,10 +100,12 @@ _WRAPPINGS: tuple[tuple[re.Pattern[str], Taker], ...] = (
     (re.compile(r"\[rank(\d{1,5})\]:? ?"), _rank),
     (re.compile(r"\(([\w.:<> =-]{1,80}?),? pid=(\d{1,9})(?:, ip=([\w.:]{1,45}))?\) ?"), _process),
     (re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d) {_CLOCK} (?:\[?[^\]\s]{{1,120}}\] ?)?"), _dated),
+    (re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \[[\w./]{1,80}\.py:\d{1,6}\] ?"), _nothing),
     (re.compile(rf"\[\d{{4}}-(\d\d-\d\d) {_CLOCK}((?: [A-Za-z]{{2,6}}\d{{1,4}}){{0,6}})\] ?"), _bracket),
     (re.compile(rf"\[(\d\d)/(\d\d)/\d{{4}}-{_CLOCK}\] \[[\w-]{{1,20}}\] (?:\[RANK (\d{{1,5}})\] )?\[[A-Z]\] ?"), _american),
     (re.compile(rf"\d{{4}}-(\d\d-\d\d)[ T]{_CLOCK}(?: -)?(?:[ \t]-?[\w.]{{1,60}}){{0,1}}[ \t](?:- )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?: -|:)? ?"), _dated),
     (re.compile(r"[^|%]{0,120}\d{1,3}%[^\]]{1,160}(?:it/s|s/it|B/s)\](?=\S)"), _nothing),
+    (re.compile(rf"\d{{4}}-(\d\d-\d\d) {_CLOCK} (?=\S|  )"), _dated),
     (re.compile(rf"\[?[IWEF](\d{{3,4}}) {_CLOCK}(?: +\d{{1,9}})? [\w./-]{{1,80}}:\d{{1,6}}\] ?"), _dated),
 )  # fmt: skip
 
