@@ -75,8 +75,9 @@ def command(**chosen: Any) -> int:
     suits, judged by the same checks; exit code 0 when some engine has one.
 
     A recipe gives MODEL, BUILD and flags where they are not named: a docker run, vllm serve or other server's line, a shell
-    script, a page of Markdown, a compose file, a recipe of sparkrun, spark-vllm-docker or vllm-project, a systemd unit, a Kubernetes
-    manifest. It is read and never executed; what is not understood or left open is told by line.
+    script, a page of Markdown, a compose file, a Dockerfile, a recipe of sparkrun, spark-vllm-docker or vllm-project, a systemd
+    unit, a Kubernetes manifest (KServe, Ray and LeaderWorkerSet too), a task of SkyPilot or dstack. It is read and never executed;
+    files that it refers to are read below its own folder. What is not understood or left open is told by line.
 
     \b
     canserve check Qwen/Qwen3-8B --build vllm==0.17.1 --build sglang==0.5.9

@@ -15,7 +15,7 @@ from canserve.subjects.recipe import Said
 
 FORM = "production_stack"
 _HUMPS = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_USED = ("name", "repository", "tag", "modelURL", "vllmConfig", "env", "requestGPU")
+_USED = ("name", "repository", "tag", "modelURL", "env", "requestGPU")
 
 
 def is_values(tree: Mapping) -> bool:
@@ -36,7 +36,8 @@ def read(tree: Mapping, draft: Draft) -> None:
     for number, each in enumerate(models.nodes if isinstance(models, Items) else ()):
         if not isinstance(each, Mapping):
             continue
-        for name in _USED:
+        options = f"{engine}Config"
+        for name in (*_USED, options):
             account.use("servingEngineSpec", "modelSpec", number, name)
         model = each.get("modelURL")
         if isinstance(model, Scalar) and known is not None:
@@ -44,7 +45,7 @@ def read(tree: Mapping, draft: Draft) -> None:
             around = Around(text_of(each, "name") or "", _environment(each.get("env"), draft), _image(each),
                             elsewhere=CONTAINER)  # fmt: skip
             draft.image = draft.image or around.image
-            process([*words, *_flags(each.get("vllmConfig"), draft)], around, draft)
+            process([*words, *_flags(each.get(options), draft)], around, draft)
     account.settle(draft)
 
 
