@@ -130,7 +130,7 @@ def _asked(wanted: Wanted, options: Options) -> tuple[str, UpWishes, Options]:
     """What is to be started, and how: as it is named, or as a recipe says it."""
     from canserve.api.wished import completed
 
-    loaded = recipes.read(wanted.recipes, wanted.part, wanted.what, wanted.builds, wanted.on)
+    loaded = recipes.read(wanted.recipes, wanted.part, wanted.what, wanted.builds, wanted.wishes.on)
     if loaded is not None:
         from canserve.api.recipes import up_with
 
