@@ -52,6 +52,7 @@ def listening(port: int) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((HOST, port))
+        opened.listen()  # who is told that it is ready may connect at once
     except OSError:
         opened.close()
         raise
