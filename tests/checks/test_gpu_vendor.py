@@ -53,7 +53,7 @@ def test_a_class_that_was_written_for_one_vendor_proves_nothing_for_another(
     module: str, expected: type
 ) -> None:
     """A build for the other vendor takes another class there, or has none."""
-    facts = {
+    facts: dict[str, Any] = {
         "vendor_quantization": Known({"amd": ("fp8",)}, seen("platforms/rocm.py")),
         "classes": {"SmallForCausalLM": Known(replace(small_class(), module=module), seen())},
     }

@@ -69,7 +69,8 @@ def test_no_more_comes_of_a_folder_than_was_announced(home: Path) -> None:
     taking.finish()
     assert {name: (two / name).read_bytes() for name in contents} == contents
     assert (counter.got, counter.announced) == (8_000_000, 8_000_000)
-    os.close(reading), os.close(writing)
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_file_that_does_not_end_is_given_up(home: Path) -> None:
@@ -84,7 +85,8 @@ def test_a_file_that_does_not_end_is_given_up(home: Path) -> None:
     out.end()
     with pytest.raises(Failed, match="more came"):
         taking.take(In(reading), Counter())
-    os.close(reading), os.close(writing)
+    os.close(reading)
+    os.close(writing)
 
 
 def test_what_comes_of_an_image_is_never_more_than_all_of_it(home: Path) -> None:
