@@ -449,3 +449,8 @@ def test_a_template_is_said_to_be_one() -> None:
     text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}-x\n{{- if .Values.x }}\nspec: {}\n{{- end }}\n"
     with pytest.raises(RecipeError, match="line 4: a template"):
         read_recipe(text, "k.yaml")
+
+
+def test_a_default_that_is_assigned_counts_from_there_on() -> None:
+    recipe = read("-", ': "${M:=a/b}"\nvllm serve "$M" --port "${P=1}" --x $P')
+    assert str(recipe.model) == "a/b" and recipe.flags == ("--port", "1", "--x", "1")

@@ -28,7 +28,14 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
 _QUIET = frozenset({
     "set", "cd", "echo", "sleep", "true", "mkdir", "source", ".", "wait", "printf", "test", "[", "[[", "exit", "trap",
     "chmod", "return", "unset", "ulimit", "shift", "command", "which", "clear", "tail", "export",
+    ":", "cat", "tee", "ls", "grep", "awk", "sed", "head", "date", "hostname", "nvidia-smi", "huggingface-cli", "hf", "module",
+    "pushd", "popd", "uname", "df", "free", "touch", "read", "shopt", "umask",
 })  # fmt: skip
+_VERBS = frozenset({
+    "rm", "pull", "stop", "kill", "logs", "ps", "images", "image", "network", "volume", "inspect", "system", "login", "load",
+    "save", "build", "tag", "push", "start", "restart", "wait", "info", "version", "stats", "cp", "rmi", "prune", "compose",
+})  # fmt: skip
+"""Of container engines, what starts no server."""
 _INSTALLERS = frozenset({"pip", "pip3"})
 
 
@@ -145,6 +152,8 @@ def _followed(at: int, words: Sequence[Said], around: Around, draft: Draft) -> b
     if around.depth >= MAX_NESTED:
         return False
     name = words[at]
+    if around.place.path(name.value) is None:
+        return False  # it is the image's own
     text = draft.files.text(wanted(name.value, name.line, "script", required=False), around.place)
     if text is None:
         return False
@@ -228,7 +237,8 @@ def _container(words: Sequence[Said], program: str, around: Around, draft: Draft
         found = entered(rest[at + 1 :], switches, draft)
         found.words = (*_of_service(found), *found.words)
     else:
-        draft.word(program, " ".join(word.value for word in words), words[0].line, "unknown")
+        role: Role = "aside" if verb in _VERBS else "unknown"
+        draft.word(program, " ".join(word.value for word in words), words[0].line, role)
         return
     outer = replace(
         around,

@@ -162,7 +162,10 @@ def _braced(inside: str, line: int, scope: Scope, depth: int) -> str:
         scope.grow(len(value), line)
         return value
     if operator in ("-", ":-", "=", ":="):
-        return expanded(rest, line, scope, depth + 1)
+        value = expanded(rest, line, scope, depth + 1)
+        if operator.endswith("="):
+            scope.variables[name] = value
+        return value
     why = f"has to be set: {rest}" if operator.endswith("?") and rest else NOTHING
     left = f"${{{name}}}"  # without its message, whose blanks would make several words of it
     scope.leave(left, line, why)

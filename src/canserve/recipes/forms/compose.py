@@ -20,9 +20,9 @@ from canserve.subjects.recipe import Said, Shared
 FORM = "docker compose"
 _ASIDE = (
     "annotations", "build", "cap_add", "cap_drop", "cgroup", "configs", "container_name", "cpu_count", "cpus",
-    "cpuset", "depends_on", "deploy", "device_cgroup_rules", "devices", "dns", "domainname", "expose", "extra_hosts",
+    "cpuset", "depends_on", "deploy", "develop", "device_cgroup_rules", "devices", "dns", "dns_search", "domainname", "expose", "extra_hosts",
     "gpus", "group_add", "healthcheck", "hostname", "init", "ipc", "isolation", "labels", "logging", "mem_limit",
-    "mem_reservation", "memswap_limit", "network_mode", "networks", "oom_kill_disable", "pid", "pids_limit",
+    "links", "mac_address", "mem_reservation", "memswap_limit", "network_mode", "networks", "oom_kill_disable", "pid", "pids_limit",
     "platform", "ports", "privileged", "profiles", "pull_policy", "read_only", "restart", "runtime", "scale",
     "secrets", "security_opt", "shm_size", "stdin_open", "stop_grace_period", "stop_signal", "sysctls", "tmpfs",
     "tty", "ulimits", "user", "userns_mode", "working_dir",

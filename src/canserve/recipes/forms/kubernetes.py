@@ -38,15 +38,20 @@ _CONTAINER_ASIDE = (
 _POD_ASIDE = (
     "volumes", "nodeSelector", "tolerations", "affinity", "hostNetwork", "hostIPC", "hostPID", "dnsPolicy",
     "restartPolicy", "serviceAccountName", "runtimeClassName", "securityContext", "imagePullSecrets", "subdomain",
-    "schedulerName", "priorityClassName", "terminationGracePeriodSeconds", "hostname", "nodeName", "enableServiceLinks",
+    "schedulerName", "priorityClassName", "terminationGracePeriodSeconds", "hostname", "nodeName", "enableServiceLinks", "topologySpreadConstraints", "automountServiceAccountToken", "shareProcessNamespace",
+    "serviceAccount", "resourceClaims", "containerConcurrency", "timeoutSeconds", "overhead", "hostAliases",
 )  # fmt: skip
 _SET_ASIDE = ("replicas", "rolloutStrategy", "startupPolicy", "networkConfig", "selector", "strategy", "rayVersion",
               "revisionHistoryLimit", "serviceName", "enableInTreeAutoscaling", "autoscalerOptions", "backoffLimit",
-              "updateStrategy", "podManagementPolicy", "minReadySeconds")  # fmt: skip
+              "updateStrategy", "podManagementPolicy", "minReadySeconds", "schedule", "concurrencyPolicy",
+              "completions", "parallelism", "ttlSecondsAfterFinished", "progressDeadlineSeconds", "suspend",
+              "successfulJobsHistoryLimit", "failedJobsHistoryLimit", "backendFramework")  # fmt: skip
 _RUNTIME_ASIDE = ("supportedModelFormats", "multiModel", "annotations", "labels", "protocolVersions", "builtInAdapter",
                   "supportedUriFormats", "grpcEndpoint", "grpcDataEndpoint", "httpDataEndpoint", "router",
                   *_POD_ASIDE)  # fmt: skip
 _KSERVE = frozenset({*RUNTIMES, SERVICE, LLM})
+_LISTS = {"List": "items", "Template": "objects"}
+"""Kinds that hold others, and under which key."""
 _LWS, _RAY = "LeaderWorkerSet", "Ray"
 _COMPANIONS = frozenset({
     "Service", "PersistentVolumeClaim", "PersistentVolume", "ConfigMap", "Secret", "Namespace", "Ingress", "Gateway",
@@ -98,14 +103,15 @@ def read(trees: tuple[Mapping, ...], draft: Draft) -> None:
 
 def _listed(tree: Mapping) -> Iterator[tuple[str, Mapping]]:
     """The manifests of a list, and the list without them; else the one."""
-    items = tree.get("items")
-    if text_of(tree, "kind") != "List" or not isinstance(items, Items):
+    key = _LISTS.get(text_of(tree, "kind") or "", "")
+    items = tree.get(key)
+    if not isinstance(items, Items):
         yield "", tree
         return
     for number, each in enumerate(items.nodes):
         if isinstance(each, Mapping):
-            yield f"items[{number}].", each
-    yield "", Mapping(tuple(one for one in tree.entries if one[0].text != "items"), tree.line)
+            yield f"{key}[{number}].", each
+    yield "", Mapping(tuple(one for one in tree.entries if one[0].text != key), tree.line)
 
 
 def _marked(it: _Manifest) -> None:

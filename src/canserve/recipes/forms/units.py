@@ -39,7 +39,9 @@ _ASIDE = frozenset({
     "Pull", "SecurityLabelDisable", "UserNS", "Notify", "Label", "StartLimitBurst", "StartLimitIntervalSec",
     "SupplementaryGroups", "UMask", "OOMScoreAdjust", "CPUAffinity", "TasksMax", "Delegate", "NoNewPrivileges",
     "ProtectSystem", "ProtectHome", "SuccessExitStatus", "TimeoutSec", "LimitNPROC", "LimitCORE", "RuntimeDirectory",
-    "StateDirectory", "CacheDirectory", "LogsDirectory", "Ulimit", "GroupAdd", "IpcMode", "IPC",
+    "StateDirectory", "CacheDirectory", "LogsDirectory", "Ulimit", "GroupAdd", "IpcMode", "IPC", "DynamicUser", "PodmanArgs", "Secret",
+    "GlobalArgs", "HostName", "HealthCmd", "HealthInterval", "RunInit", "Tmpfs", "StopTimeout", "EnvironmentHost",
+    "ReadOnlyPaths", "ReadWritePaths", "LimitAS", "IOSchedulingClass", "CPUQuota", "CPUWeight", "MemoryHigh",
 })  # fmt: skip
 
 
