@@ -454,3 +454,11 @@ def test_a_template_is_said_to_be_one() -> None:
 def test_a_default_that_is_assigned_counts_from_there_on() -> None:
     recipe = read("-", ': "${M:=a/b}"\nvllm serve "$M" --port "${P=1}" --x $P')
     assert str(recipe.model) == "a/b" and recipe.flags == ("--port", "1", "--x", "1")
+
+
+def test_what_compose_starts_stands_elsewhere() -> None:
+    recipe = read(
+        "-", "docker compose --env-file prod.env -f prod.yaml up -d\ndocker logs -f x\ndocker start x\n"
+    )
+    assert any("line 1: what compose starts stands in its own file" in note for note in recipe.notes)
+    assert [key.line for key in recipe.unknown] == [3]

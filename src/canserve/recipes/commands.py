@@ -33,7 +33,7 @@ _QUIET = frozenset({
 })  # fmt: skip
 _VERBS = frozenset({
     "rm", "pull", "stop", "kill", "logs", "ps", "images", "image", "network", "volume", "inspect", "system", "login", "load",
-    "save", "build", "tag", "push", "start", "restart", "wait", "info", "version", "stats", "cp", "rmi", "prune", "compose",
+    "save", "build", "tag", "push", "wait", "info", "version", "stats", "cp", "rmi", "prune",
 })  # fmt: skip
 """Of container engines, what starts no server."""
 _INSTALLERS = frozenset({"pip", "pip3"})
@@ -238,6 +238,11 @@ def _container(words: Sequence[Said], program: str, around: Around, draft: Draft
         found.words = (*_of_service(found), *found.words)
     else:
         role: Role = "aside" if verb in _VERBS else "unknown"
+        if verb == "compose" and any(word.value == "up" for word in rest):
+            draft.note(
+                f"line {words[0].line}: what compose starts stands in its own file: name that as the recipe"
+            )
+            role = "used"
         draft.word(program, " ".join(word.value for word in words), words[0].line, role)
         return
     outer = replace(
