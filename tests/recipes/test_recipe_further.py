@@ -462,3 +462,8 @@ def test_what_compose_starts_stands_elsewhere() -> None:
     )
     assert any("line 1: what compose starts stands in its own file" in note for note in recipe.notes)
     assert [key.line for key in recipe.unknown] == [3]
+
+
+def test_shells_within_a_script_stand_on_the_line_that_names_it() -> None:
+    recipe = read("-", "./run.sh", run__sh="bash -c '\n\n\nvllm serve a/b\n'\n")
+    assert str(recipe.model) == "a/b" and {word.line for word in recipe.commands[0].argv} == {1}

@@ -131,7 +131,11 @@ def _inner(text: Said, given: list[str], around: Around, draft: Draft, lined: bo
     draft.scope.variables["0"] = given[0] if given else "sh"
     draft.scope.give(given[1:])
     script(
-        text.value, text.line, replace(around, depth=around.depth + 1), draft, lined and "\n" in text.value
+        text.value,
+        text.line,
+        replace(around, depth=around.depth + 1),
+        draft,
+        lined and not around.file and "\n" in text.value,
     )
     outer.words, draft.scope = draft.scope.words, outer
 
