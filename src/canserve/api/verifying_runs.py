@@ -27,8 +27,8 @@ def verify_run(found: Found, wishes: VerifyWishes) -> VerifyReport:
     tell("looking for its endpoint")
     place = _place(found)
     expected = None
-    if wishes.plan is None and found.entry is not None:
-        promise = from_kept(found.entry.told.get("promise"), found.run)
+    if wishes.plan is None and found.told:
+        promise = from_kept(found.told.get("promise"), found.run)
         # A plan that states no speed is nothing to compare with: the check does not apply.
         expected = promise if isinstance(promise, Known) else None
     with _endpoint(found, place, wishes) as endpoint, ranks_told(found, wishes.ledger):

@@ -21,8 +21,8 @@ def command(**chosen: Any) -> int:
     """Take over a deployment that somebody else started.
 
     It comes into the journal of this machine; what runs is not touched. From then on `canserve status`, `logs`,
-    `verify` and `down` find it here without --on; every machine notes who took it over. RUN may be left out where
-    there is one.
+    `verify` and `down` find it here without --on, with what its plan promised; every machine notes who took it over, and
+    names whoever that is as its holder. RUN may be left out where there is one.
 
     \b
     canserve adopt 4f2a9c1d --on cluster.toml

@@ -45,7 +45,7 @@ _CONTAINERS = (
 _VOLUMES = 'v=$("$0" volume ls -q --filter "name=$1") || exit; [ -z "$v" ] || "$0" volume rm -f $v >/dev/null'
 _RELEASE = (
     'for l in "$1"/*.lock; do case $(readlink -- "$l") in "$0 "*) rm -f -- "$l" || exit;; esac; done; '
-    'rm -f -- "$1/$0.json" && rm -rf -- "$1/$0"'
+    'rm -f -- "$1/$0.json" "$1/$0.json.new" && rm -rf -- "$1/$0"'
 )
 
 
