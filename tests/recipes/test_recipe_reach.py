@@ -10,6 +10,8 @@ import pytest
 from canserve.api import SpecError
 from canserve.api.recipe_files import MAX_BYTES
 from canserve.api.recipes import Loaded, load
+from canserve.api.recipes_checked import check_recipes
+from canserve.render.recipes_reports import recipes_junit, recipes_sarif
 from canserve.subjects.recipe import Further
 
 
@@ -121,3 +123,22 @@ def test_a_compose_file_with_everything_beside_it(folder: Path) -> None:
     recipe = load([str(folder / "compose.yaml")]).recipe
     assert (str(recipe.image), str(recipe.model)) == ("vllm/vllm-openai:v1", "a/b")
     assert [file.path for file in recipe.files if file.unread] == ["x.env"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("vllm serve $M", "unknown"),
+        ("vllm serve --novel x", "unknown"),
+        ("vllm serve 'a/b; reboot'", "no"),
+        ("services: [", "no"),
+        ("echo hello", None),
+    ],
+)
+def test_a_model_that_is_left_open_is_no_fault(folder: Path, text: str, expected: str | None) -> None:
+    name = folder / ("x.yaml" if "services" in text else "x.sh")
+    name.write_text(text)
+    (one,) = check_recipes([str(name)])
+    assert one.word == expected
+    told = recipes_junit([one]) + recipes_sarif([one])
+    assert ("<error" in told) == (expected == "unknown") and ("<failure" in told) == (expected == "no")

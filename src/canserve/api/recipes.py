@@ -133,6 +133,10 @@ def _text(name: str) -> str:
         raise SpecError(f"{name}: not UTF-8") from error
 
 
+class OpenModelError(SpecError):
+    """The recipe leaves open which model it serves: that is no fault of it."""
+
+
 def model_of(recipe: Recipe, named: str | None) -> str:
     """The model that is asked about: the one that is named, else the recipe's. Raises SpecError."""
     if named is not None:
@@ -145,12 +149,12 @@ def model_of(recipe: Recipe, named: str | None) -> str:
                 f"line {word.line}: {word.value[:80]!r} is the model, or belongs to the flag before it: how many values "
                 "that takes is not known"
             )
-        raise SpecError(f"{recipe.name}: {why}", "name it: canserve check MODEL --recipe FILE")
-    faults = [(one.what, one.line, one.why) for one in recipe.refused]
-    faults += [(one.what, one.line, one.why) for one in recipe.open]
-    for what, line, why in faults:
+        raise OpenModelError(f"{recipe.name}: {why}", "name it: canserve check MODEL --recipe FILE")
+    faults = [(one.what, one.line, one.why, SpecError) for one in recipe.refused]
+    faults += [(one.what, one.line, one.why, OpenModelError) for one in recipe.open]
+    for what, line, why, kind in faults:
         if what in model.value:
-            raise SpecError(
+            raise kind(
                 f"{recipe.name}, line {line}: the model is {model.value[:80]}: {why}",
                 "name it: canserve check MODEL --recipe FILE",
             )

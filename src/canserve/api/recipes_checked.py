@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from canserve.api import Options, Report, SpecError, check
-from canserve.api.recipes import builds_of, load, model_of, options_with, with_table
+from canserve.api.recipes import OpenModelError, builds_of, load, model_of, options_with, with_table
 from canserve.recipes.trouble import RecipeError, UnknownFormError
-from canserve.verdict import Word, word
+from canserve.verdict import No, Unknown, Verdict, Word, word
 
 ENDINGS = frozenset({".yaml", ".yml", ".sh", ".env", ".container", ".service", ".bash"})
 """Of files in a folder that may be recipes."""
@@ -27,6 +27,8 @@ class RecipeReport:
     report: Report | None = None
     problem: str = ""
     """Why it cannot be read, or nothing can be asked of it."""
+    left_open: bool = False
+    """Whether it only does not say what would have to be asked."""
     hint: str = ""
     line: int = 1
     passed_over: str = ""
@@ -37,7 +39,12 @@ class RecipeReport:
         """None: it is no recipe."""
         if self.report is not None:
             return word(self.report.verdict)
-        return "no" if self.problem else None
+        return word(self.trouble) if self.problem else None
+
+    @property
+    def trouble(self) -> Verdict:
+        """The problem as a verdict."""
+        return Unknown(self.problem, self.hint) if self.left_open else No(self.problem, self.hint)
 
 
 def check_recipes(
@@ -75,6 +82,9 @@ def _checked(file: str, root: str | None, on: str | None, options: Options) -> R
         model = model_of(loaded.recipe, None)
         asked = options_with(replace(options, recent={}), loaded.recipe)
         return RecipeReport(file, report=check(model, builds, on=on, options=asked))
+    except OpenModelError as error:
+        line = loaded.recipe.model.line if loaded.recipe.model is not None else 1
+        return RecipeReport(file, problem=str(error), hint=error.hint, line=line, left_open=True)
     except SpecError as error:
         return RecipeReport(file, problem=str(error), hint=error.hint)
 

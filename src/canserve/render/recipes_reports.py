@@ -12,7 +12,7 @@ from canserve.render.markdown import check_markdown
 from canserve.render.page import STYLES, Cell, Look, Page, Row
 from canserve.render.sarif import log_of, results_of, unreadable
 from canserve.render.text import by_advice, in_short
-from canserve.verdict import Finding, No, Yes, advice, word
+from canserve.verdict import Finding, Yes, advice, word
 
 READABLE = "recipe-readable"
 _WORD, _LABEL = 9, 5
@@ -78,7 +78,7 @@ def recipes_junit(reports: Sequence[RecipeReport]) -> str:
         if one.report is not None:
             groups += [group_of(build, f"{one.file}: ") for build in one.report.builds]
         elif one.problem:
-            verdict = No(one.problem, one.hint)
+            verdict = one.trouble
             look = (Evidence(one.file, f"line {one.line}", one.problem),)
             groups.append(Group(one.file, verdict, (Finding(READABLE, one.file, verdict, look),), ()))
     return document("recipes", groups)
@@ -91,5 +91,5 @@ def recipes_sarif(reports: Sequence[RecipeReport]) -> str:
         if one.report is not None:
             results += results_of(one.report)
         elif one.problem:
-            results += unreadable(READABLE, one.file, one.line, No(one.problem, one.hint))
+            results += unreadable(READABLE, one.file, one.line, one.trouble)
     return log_of(results, {})
