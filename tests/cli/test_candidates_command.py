@@ -185,7 +185,7 @@ def test_nothing_but_a_no_is_no_answer_where_not_all_was_heard(
         (("--on", "no-such.toml"), "No such file"),
         ((*ON, "--from", "no-such.toml"), "No such file"),
         ((*ON, "--at-most", "0"), "--at-most"),
-        ((*ON, "--format", "html"), "--format"),
+        ((*ON, "--format", "sarif"), "--format"),
     ],
 )
 def test_mistakes_of_usage(model: str, words: tuple[str, ...], said: str) -> None:
