@@ -167,8 +167,9 @@ def test_a_port_that_is_taken_while_it_starts(ana: Operator, clean: Lab) -> None
     time.sleep(0.5)
     for host in clean.hosts:
         let_go(host)
+    going.until("it was taken away", lambda: not any(map(containers, clean.hosts)))
+    clean.a.run("kill", "-9", number)  # until then it is waited for: it might be the engine's own
     up, code = going.said()
-    clean.a.run("kill", "-9", number)
     assert (up["state"], code) == ("failed", 1), up
     assert "ddress already in use" in up["because"], up["because"]
 

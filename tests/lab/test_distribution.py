@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from canserve.units import Bytes
 from lab.hosts import Host
 from lab.two_hosts import RUNTIME, Lab
 from made_images import docker_archive, layer
@@ -232,6 +234,8 @@ def test_a_cable_that_is_pulled_for_a_while_is_waited_for(fresh: Lab, cluster: s
     assert identifier(fresh.b, "engine:new") == sent, said
     assert "going on from there" in said
     assert received(fresh) - before < 25 * MB
+    shown = re.findall(r"([\d.]+ \w?B) of ([\d.]+ \w?B)", said)
+    assert shown and all(Bytes.parse(got).count <= Bytes.parse(whole).count for got, whole in shown), said
 
 
 def test_what_was_kept_of_a_cut_copy_and_is_spoilt_is_sent_anew(fresh: Lab, cluster: str) -> None:
