@@ -227,7 +227,7 @@ def test_flags_of_a_file_are_told_with_their_place_in_it() -> None:
     assert recipe.place_of("--port") == "line 2"
 
 
-UNREAD = {
+UNREAD: dict[str, tuple[str, dict[str, str | None], str]] = {
     "not there": ("vllm serve --config s.yaml", {"s__yaml": None}, "it is not there"),
     "nobody looked": ("vllm serve --config s.yaml", {}, "nobody looked for it"),
     "no YAML": ("vllm serve a/b --config s.yaml", {"s__yaml": "a: ["}, "not YAML"),

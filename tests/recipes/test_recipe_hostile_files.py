@@ -35,7 +35,8 @@ def read(ask: str, text: str) -> None:
         found = read_recipe(recipe, name, Beside(files=files))
         last = recipe.count("\n") + 1
         assert all(0 <= word.line <= last for command in found.commands for word in command.argv)
-        assert all(0 <= one.line <= last for one in (*found.open, *found.refused, *found.files))
+        for told in (found.open, found.refused, found.files):
+            assert all(0 <= one.line <= last for one in told)
         assert all(0 <= said.line <= last for said in found.environment.values())
 
 

@@ -15,7 +15,7 @@ _MEMORY = 1 << 20
 _SIEVE_MEMORY = 64 << 20
 EXCEPTION = r"^(?:[\w]+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Died|Mismatch)\b(?:: |:?$)|^ {0,4}(?:Value error|Assertion failed), "
 """The last line of a traceback; pydantic says it in the line below."""
-_CPP = r"(?:terminate called after throwing|^Fatal Python error: |^  what\(\):|^Segmentation fault|^Aborted \(core|^\[(?:TensorRT-LLM|TM)\]\[ERROR\] .*ssertion fail)"
+_CPP = r"(?:terminate called after throwing|^Fatal Python error: |^  what\(\):|^Segmentation fault|^Aborted \(core|^\[[A-Za-z-]+\]\[ERROR\] .*ssertion fail)"
 GENERIC: tuple[str, ...] = (
     *("Error:", "Error\n", "Exception:", "Exception\n", "terminate called after throwing", "what():"),
     *("Fatal Python error", "Segmentation fault", "Aborted (core", "ERROR", "[E]", "error: ", "FATAL"),
