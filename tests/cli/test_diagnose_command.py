@@ -112,7 +112,9 @@ def test_text_fits_eighty_columns_in_a_terminal(tmp_path: Path) -> None:
 
 def test_a_page(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
-    log.write_text("INFO vLLM API server version 0.17.1\ntorch.OutOfMemoryError: CUDA out of memory. <script>\n")
+    log.write_text(
+        "INFO vLLM API server version 0.17.1\ntorch.OutOfMemoryError: CUDA out of memory. <script>\n"
+    )
     done = run("diagnose", str(log), "--format", "html")
     assert done.returncode == 1 and done.stdout.startswith("<!doctype html>"), done.stderr
     assert "CUDA out of memory. &lt;script&gt;" in done.stdout and "<script" not in done.stdout
