@@ -33,6 +33,8 @@ source = "the lab"
 """
 RUNNING_TAG = "nvcr.example/vllm:26.01-py3"
 COMMUNITY_TAG = "community/vllm-spark:nightly"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+"""Where hosts see it as well, wherever this checkout lies: their /tmp and home folders are their own."""
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def sparks_up() -> Iterator[Lab]:
             name: gb10(Path(folder, name), Port("rocep1s0f0", "enp1s0f0np0", address), busy=name == "spark-a")
             for name, address in {"spark-a": "10.77.1.2", "spark-b": "10.77.1.3"}.items()
         }
-        with two_hosts(hardware) as lab:
+        with two_hosts(hardware, {str(EXAMPLES): EXAMPLES}) as lab:
             yield lab
 
 

@@ -231,7 +231,7 @@ def test_an_operator_that_ends_at_any_moment(
     )  # up before its time was over, or ended by the signal
     if signal == "INT" and ended.returncode == 124 and ended.stdout[:3] not in ("", "up "):
         # Else it had not begun, or was just printing that it is up.
-        assert "taken away again" in ended.stdout, (ended.stdout, ended.stderr)
+        assert "taken away again\n" in ended.stdout, (ended.stdout, ended.stderr)
     time.sleep(1)  # what the machine had begun when its operator died comes to its end
     for one in ben.ask("status", on=True)[0]["runs"]:
         assert ben.ask("adopt", one["run"], on=True)[1] == 0
@@ -387,7 +387,7 @@ def test_an_operator_that_ends_while_it_copies(
         (entry,) = kept.runs()
         assert [step.name for step in kept.steps(entry.run)].count("carry") == 1, ended
     if signal == "INT":
-        assert "taken away again" in ended.stdout, (ended.stdout, ended.stderr)
+        assert "taken away again\n" in ended.stdout, (ended.stdout, ended.stderr)
     for one in ben.ask("status", on=True)[0]["runs"]:
         assert signal == "KILL"
         assert ben.ask("down", one["run"], on=True)[1] == 0

@@ -186,6 +186,21 @@ def test_a_signal_after_the_work_changes_no_outcome(number: int) -> None:
     assert (done.returncode, done.stdout) == (3, "over\n"), done
 
 
+@pytest.mark.parametrize(("pause", "heard"), [(0.0, "first\n"), (1.0, "first\nsecond\n")])
+def test_what_is_sent_to_a_process_and_to_its_group_is_one_signal(pause: float, heard: str) -> None:
+    program = (
+        "import os, signal, sys, time\n"
+        "from canserve.cli.interrupts import interrupts\n"
+        "with interrupts((lambda: print('first'), lambda: print('second'))):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(float(sys.argv[1]))\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    words = [sys.executable, "-c", program, str(pause)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, heard), done
+
+
 def test_logs_that_are_followed_end_with_who_follows(here: Here) -> None:
     up, _ = here.asked("up", here.plan())
     log = here.state / up["run"] / "0" / "log"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ONCE = 0.5
+"""Seconds within which signals are one: some send theirs to a process and then to its group, as ``timeout`` does."""
 
 
 @contextmanager
@@ -19,10 +22,14 @@ def interrupts(answers: Sequence[Callable[[], None]]) -> Iterator[None]:
     signal; what is ignored stays so.)
     """
     left = list(answers)
+    last = -ONCE
 
     def answer(number: int, frame: FrameType | None) -> None:
+        nonlocal last
         del number, frame
-        if left:
+        now = time.monotonic()
+        again, last = now - last < ONCE, now
+        if left and not again:
             left.pop(0)()
 
     for number in SIGNALS:

@@ -97,6 +97,20 @@ def test_the_rank_that_failed_first_is_the_cause_whatever_its_file_is_called() -
     assert alone.kind == "multi-node-and-collectives"
 
 
+@pytest.mark.parametrize("later", [0, 3])
+def test_of_one_moment_what_a_rank_says_of_itself_goes_before_what_a_peer_says(later: int) -> None:
+    """A traceback bears no time: its moment is that of the line above it."""
+    own = f"{START}{FILLER}INFO 11-30 04:27:{12 + later} [a.py:1] ready soon\nOSError: [Errno 98] Address already in use\n"
+    echo = (
+        f"{START}(Worker_TP1 pid=3) ERROR 11-30 04:27:12 [m.py:1] RuntimeError: "
+        "[gloo/transport/tcp/pair.cc:538] Connection closed by peer [10.77.1.2]:29501\n"
+    )
+    for names in (("a", "b"), ("b", "a")):
+        found = diagnosed(**dict(zip(names, (own, echo), strict=True)))
+        assert found.cause is not None and found.cause.file == names[0], found.cause
+    assert diagnosed(log=echo).name == "ranks-cannot-connect"
+
+
 def test_an_unknown_error_before_an_echo_is_not_called_by_the_echo() -> None:
     found = diagnosed(
         log=START + FILLER + FAILED.replace("CAUSE", "ValueError: the moon is full")

@@ -19,6 +19,8 @@ SERVED = "served-but-wrong"
 _WAITING = re.compile(
     r"(?i)time[d ]*-?out|refused|closed|reset by peer|not (?:respond|answer)|unreachable|disconnect"
 )
+SAME = 5.0
+"""Seconds between lines of two machines that may be of one moment: clocks differ, and tracebacks bear no time."""
 _FRAGMENT = 10
 """Lines; as many may have been pasted out of a log."""
 
@@ -66,11 +68,28 @@ def first_cause(readings: Sequence[Reading], order: Callable[[str], int]) -> Ver
     ended = bool(fatal or loose or of["consequence"]) or is_fragment(readings, [*mild, *of["symptom"]])
     # A warning alone ends no start; where the start did end, it says why better than what came of it.
     warned = [*mild, *(each for each in of["symptom"] if _mild(each))] if ended else []
-    candidates = [*fatal, *mild, *sorted(loose, key=_moment), *warned] if ended else []
+    candidates = _own_first([*fatal, *mild, *sorted(loose, key=_moment), *warned]) if ended else []
     cause = candidates[0] if candidates else None
     others = tuple(each for each in [*fatal, *of["symptom"]] if not _mild(each) and not _same(each, cause))
     behind = [*of["consequence"], *(each for each in of["unknown"] if each is not cause)]
     return Verdict(cause, tuple(sorted(behind, key=_moment)), _distinct(others), tuple(of["remark"]))
+
+
+def _own_first(causes: list[Found]) -> list[Found]:
+    """Of errors of one moment, what a rank says of itself goes before what another says of its peer: that came of it."""
+    if not causes or not of_another(causes[0].event.line.text):
+        return causes
+    first = causes[0]
+    own = [
+        each
+        for each in causes
+        if each.reading is not first.reading
+        and each.role in ("cause", "symptom")
+        and not _mild(each)
+        and abs(each.when - first.when) <= SAME
+        and not of_another(each.event.line.text)
+    ]
+    return [*own[:1], *(each for each in causes if each not in own[:1])]
 
 
 def of_another(text: str) -> bool:
