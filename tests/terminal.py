@@ -8,10 +8,21 @@ import pty
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+
+
+def pieces(handle: int) -> Iterator[bytes]:
+    """What writers put on a terminal, as it comes, until the last of them has closed its end; then it is closed."""
+    try:
+        while piece := os.read(handle, 1 << 16):
+            yield piece
+    except OSError:  # Linux: the last writer has closed its end
+        pass
+    finally:
+        os.close(handle)
 
 
 def on_terminal(
@@ -30,16 +41,7 @@ def on_terminal(
         cwd=ROOT,
     )
     os.close(slave)
-    shown = bytearray()
-    while True:
-        try:
-            piece = os.read(master, 1 << 16)
-        except OSError:  # Linux: the last writer has closed its end
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(master)
+    shown = b"".join(pieces(master))
     assert process.stderr is not None
     said = process.stderr.read().decode()
     return process.wait(), shown.decode().replace("\r\n", "\n"), said

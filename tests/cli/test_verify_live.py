@@ -18,6 +18,7 @@ import pytest
 from command import COMMAND, environment
 
 from stub_server import Stub, serving
+from terminal import pieces
 
 COLUMNS, ROWS = 80, 24
 BRIEF = ("--quick", "--patience", "20", "--format", "json")
@@ -49,17 +50,10 @@ def on_a_terminal(stub: Stub, *words: str, **variables: str) -> Shown:
     os.close(writing)
     screen, found, raw = pyte.Screen(COLUMNS, ROWS), Shown(), bytearray()
     stream = pyte.ByteStream(screen)
-    while True:
-        try:
-            piece = os.read(reading, 1 << 16)
-        except OSError:  # Linux: the last writer has closed its end
-            break
-        if not piece:
-            break
+    for piece in pieces(reading):
         raw += piece
         stream.feed(piece)
         found.frames.append([line.rstrip() for line in screen.display if line.strip()])
-    os.close(reading)
     assert process.stdout is not None
     found.stdout = process.stdout.read().decode()
     process.stdout.close()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from canserve.checks.case import Case, Wish
+from canserve.checks.merging import once, together
 from canserve.commands.ssh import Route
 from canserve.facts import Evidence, Fact, Known, Missing
 from canserve.subjects.build import Build, Want
@@ -376,25 +377,4 @@ def judge(it: Judged) -> BuildReport:
 
         of_recipe, left = judge_recipe(it.wish.recipe, build)
         found, rest = (*found, *of_recipe), (*rest, *left)
-    return BuildReport(
-        build, target, it.on, (*_together(findings), *found), (*_skipped_once(skipped), *rest), notes
-    )
-
-
-def _together(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings that say the same of several machines, as one about all of them."""
-    merged: dict[tuple[str, Verdict], Finding] = {}
-    for finding in findings:
-        key = (finding.check, finding.verdict)
-        before = merged.get(key)
-        if before is None:
-            merged[key] = finding
-        elif before.about != finding.about:
-            about = f"{before.about}, {finding.about.rpartition(' on ')[2]}"
-            evidence = tuple(dict.fromkeys(before.evidence + finding.evidence))
-            merged[key] = replace(before, about=about, evidence=evidence)
-    return tuple(merged.values())
-
-
-def _skipped_once(skipped: Sequence[Skipped]) -> tuple[Skipped, ...]:
-    return tuple({(one.check, one.because): one for one in reversed(skipped)}.values())[::-1]
+    return BuildReport(build, target, it.on, (*together(findings), *found), (*once(skipped), *rest), notes)
